@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from graphcore.runtime.runners import Runner
 
 Size: TypeAlias = "int | str | None"
 """A size: a number, a symbol (`batch`, `2*s0`), or None if it is unknown."""
@@ -157,6 +160,7 @@ class ForeignGraph:
         notes: sentences for the reader: what is missing, what was left out.
         has_graph: False for weights without a graph.
         docs: gives the op's documentation, by the op's name with its domain; "" if there is none.
+        runner: makes what runs the model in its own framework, when a run is asked for; None if it can only be shown.
     """
 
     kind: str
@@ -168,3 +172,4 @@ class ForeignGraph:
     notes: list[str] = field(default_factory=list)
     has_graph: bool = True
     docs: Callable[[str], str] | None = None
+    runner: Callable[[], Runner] | None = field(default=None, compare=False)

@@ -23,6 +23,7 @@ from graphcore.runtime.functions.function_process import ProcessFunctionLibraryR
 from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.plan.plan import Plan, build_plan
+from graphcore.runtime.runners import Runner, RunRecord, Watch
 from graphcore.runtime.session.default_session import get_default_session
 from graphcore.runtime.session.direct_session import CallableOptions, DirectSession
 from graphcore.runtime.session.graph_runner import GraphRunner
@@ -56,12 +57,15 @@ __all__ = [
     "RewrittenGraph",
     "RunMetadata",
     "RunOptions",
+    "RunRecord",
+    "Runner",
     "Session",
     "SessionOptions",
     "StepStats",
     "SteppedRun",
     "Trace",
     "ValueRecords",
+    "Watch",
     "build_plan",
     "create_key",
     "get_default_session",

@@ -63,7 +63,7 @@ LAYERS = (
     ("difference",),
     ("placement",),
     ("runtime.core",),
-    ("runtime.plan",),
+    ("runtime.plan", "runtime.runners"),
     ("runtime.dataflow",),
     ("runtime.engines",),
     ("runtime.gpu",),
