@@ -81,7 +81,7 @@ def change_text(diff: GraphDiff, left: int = 0) -> str:
         diff: the difference.
         left: the number of nodes that the cell has not made again, because it failed.
     """
-    changes = {name: {each.kind for each in change.changes} for name, change in diff.changed.items()}
+    changes = {name: {one.kind for one in change.changes} for name, change in diff.changed.items()}
     shapes = sum(1 for kinds in changes.values() if kinds & {"shape", "type"})
     replaced = sum(1 for kinds in changes.values() if kinds - {"shape", "type", "error"})
     before, after = diff.before.nodes, diff.after.nodes

@@ -202,13 +202,13 @@ def next_words(before: str, typed: str, variables: dict[str, Any]) -> list[str]:
     if last in OPTIONS:
         return beginning(typed, OPTIONS[last]())
     if last == FOCUS:
-        graph = next((found for word in words if (found := graph_of(variables.get(word))) is not None), None) or get_default_graph()
+        graph = next((named for word in words if (named := graph_of(variables.get(word))) is not None), None) or get_default_graph()
         tensors = [name for name, value in variables.items() if isinstance(value, Tensor | Node | Variable) and graph_of(value) is graph]
         return list(dict.fromkeys([*beginning(typed, sorted(own_names(tensors))), *matching_names(graph, typed, outputs=False)]))
     graphs = sorted(own_names(name for name, value in variables.items() if can_be_shown(value)))
-    known = {word.removeprefix("--") for word in words}
-    places = () if known & {*PLACES} else ("dock", "inline", "close")
-    recordings = () if known & {*RECORDINGS} else RECORDINGS
-    options = [word for word in (DIFF, *OPTIONS, FOCUS) if word not in known]
-    flags = [flag for flag in (*FLAGS, *((FULL,) if "values" in known else ())) if flag not in words]
+    typed_words = {word.removeprefix("--") for word in words}
+    places = () if typed_words & {*PLACES} else ("dock", "inline", "close")
+    recordings = () if typed_words & {*RECORDINGS} else RECORDINGS
+    options = [word for word in (DIFF, *OPTIONS, FOCUS) if word not in typed_words]
+    flags = [flag for flag in (*FLAGS, *((FULL,) if "values" in typed_words else ())) if flag not in words]
     return beginning(typed, [*places, *options, *recordings, *(() if words else ACTIONS), *flags, *graphs])

@@ -65,14 +65,14 @@ class History:
 
     def changed_by(self, run: CellRun) -> list[Graph]:
         """The graphs that have changed since the beginning of `run`; among them those that it has made."""
-        found = []
+        changed = []
         for graph in self._graphs():
             if type(graph) is not Graph or graph.finalized:
                 continue
             states = self._states.get(graph)
             if graph.version if states is None else graph.version != states[-1].version:
-                found.append(graph)
-        return [graph for graph in found if self._begun(graph, run)]
+                changed.append(graph)
+        return [graph for graph in changed if self._begun(graph, run)]
 
     def _begun(self, graph: Graph, run: CellRun) -> bool:
         """Have an empty state before `run` for a graph that this run has made. True iff the state before `run` is known."""
@@ -93,14 +93,14 @@ class History:
         """
         states = self._states.get(graph, deque())
         if execution:
-            found = next((entry for entry in reversed(states) if entry.run.execution == execution), None)
-            if found is None:
+            entry_before = next((entry for entry in reversed(states) if entry.run.execution == execution), None)
+            if entry_before is None:
                 raise KeyError(execution)
         else:
-            found = _last_making(graph, states)
-        if found is None:
+            entry_before = _last_making(graph, states)
+        if entry_before is None:
             return Comparison("", compare(_empty(graph), state_of_graph(graph)))
-        return Comparison(found.run.label, compare(found.state, state_of_graph(graph, found.state)))
+        return Comparison(entry_before.run.label, compare(entry_before.state, state_of_graph(graph, entry_before.state)))
 
     def runs(self, graph: Graph) -> list[int]:
         """The numbers of the runs before which the state is known."""

@@ -75,29 +75,29 @@ class Undoing:
 
     def begin(self, run: CellRun) -> None:
         """Note what the run `run` finds. Only changed graphs take time."""
-        known, self._snapshots = self._snapshots, {}
+        snapshots, self._snapshots = self._snapshots, {}
         graphs = seen_graphs(self._variables)  # a snapshot of any other one would keep it alive
         self._forget_other_graphs(graphs)
         for graph in graphs:
             if graph.finalized or type(graph) is not Graph or len(graph) > MOST_NODES:
                 continue
-            snapshot = known.get(graph)
+            snapshot = snapshots.get(graph)
             self._snapshots[graph] = snapshot if snapshot is not None and snapshot.version == graph.version else Snapshot(graph)
         self._running = _Moment(run.label, dict(self._snapshots), dict(self._variables), _values())
 
     def end(self) -> None:
         """Keep what the run found, if it changed a graph or a variable."""
-        found, self._running = self._running, None
-        if found is None:
+        moment, self._running = self._running, None
+        if moment is None:
             return
-        found.graphs = {graph: snapshot for graph, snapshot in found.graphs.items() if graph.version != snapshot.version}
-        found.values = {variable: value for variable, value in found.values.items() if variable.value is not value}
-        if not found.graphs and not found.values:
+        moment.graphs = {graph: snapshot for graph, snapshot in moment.graphs.items() if graph.version != snapshot.version}
+        moment.values = {variable: value for variable, value in moment.values.items() if variable.value is not value}
+        if not moment.graphs and not moment.values:
             return
-        found.bindings = _rebound(found.bindings, self._variables)
-        if found.size > MOST_BYTES:
-            found.values, found.note = {}, TOO_LARGE
-        self._past.append(found)
+        moment.bindings = _rebound(moment.bindings, self._variables)
+        if moment.size > MOST_BYTES:
+            moment.values, moment.note = {}, TOO_LARGE
+        self._past.append(moment)
         self._future.clear()
         self._forget_values()
 
@@ -127,7 +127,11 @@ class Undoing:
             raise UsageError("%graph undo and redo belong into a cell of their own: this one has changed the graph already.")
         moment = source.pop()
         reverse = _Moment(
-            moment.label, {graph: Snapshot(graph) for graph in moment.graphs}, {}, {each: each.value for each in moment.values}, moment.note
+            moment.label,
+            {graph: Snapshot(graph) for graph in moment.graphs},
+            {},
+            {variable: variable.value for variable in moment.values},
+            moment.note,
         )
         reverse.bindings = {name: self._variables.get(name, _MISSING) for name in moment.bindings}
         for snapshot in moment.graphs.values():
@@ -176,8 +180,8 @@ class Undoing:
 
 def _graphs_of(moment: _Moment) -> set[Graph]:
     """The graphs that a moment keeps alive."""
-    values = [each for value in moment.bindings.values() for each in (value if isinstance(value, list | tuple) else [value])]
-    return {*moment.graphs, *[each.graph for each in values if isinstance(each, Tensor | Node | Variable)]}
+    values = [item for value in moment.bindings.values() for item in (value if isinstance(value, list | tuple) else [value])]
+    return {*moment.graphs, *[item.graph for item in values if isinstance(item, Tensor | Node | Variable)]}
 
 
 class _Missing:
@@ -194,14 +198,14 @@ def _values() -> Values:
 
 def _rebound(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The former values of names that were or are bound to tensors, and are bound to something else now."""
-    found = {
+    rebound = {
         name: before.get(name, _MISSING) for name, value in now.items() if before.get(name, _MISSING) is not value and _is_handle(value)
     }
-    return found | {name: value for name, value in before.items() if now.get(name, _MISSING) is not value and _is_handle(value)}
+    return rebound | {name: value for name, value in before.items() if now.get(name, _MISSING) is not value and _is_handle(value)}
 
 
 def _is_handle(value: object) -> bool:
     """True iff a value is a tensor, node, variable or function, or a list or tuple of these."""
     if isinstance(value, list | tuple):
-        return bool(value) and all(_is_handle(each) for each in value if each is not None)
+        return bool(value) and all(_is_handle(item) for item in value if item is not None)
     return isinstance(value, Tensor | Node | Variable | Function | FunctionDef)

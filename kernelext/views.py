@@ -237,8 +237,8 @@ class Views:
         try:
             comparison = self._history.compare(graph, since)
         except KeyError:
-            known = ", ".join(map(str, dict.fromkeys(self._history.runs(graph)))) or "none"
-            raise UsageError(f"%graph: the state before In [{since}] is not known; known are those before {known}.") from None
+            runs = ", ".join(map(str, dict.fromkeys(self._history.runs(graph)))) or "none"
+            raise UsageError(f"%graph: the state before In [{since}] is not known; known are those before {runs}.") from None
         print(comparison.text.partition("\n")[0])  # noqa: T201 - it says what is compared
 
         def differing() -> Graph | None:
@@ -273,8 +273,8 @@ class Views:
         if graph is None or opened.name.startswith(DIFF):
             return
         with self._guard("showing a difference"):
-            known = self._history.runs(graph)
-            opened.since = 0 if since == opened.since or since not in known else since
+            runs = self._history.runs(graph)
+            opened.since = 0 if since == opened.since or since not in runs else since
             opened.show(difference_graph(self._history.compare(graph, since).diff) if opened.since else graph)
             opened.view.refresh()
 

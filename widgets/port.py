@@ -300,11 +300,11 @@ class Port:
             self._send(messages.ValuesMessage(name=name, values=values), [])
 
     def _try_device(self, ids: list[str], names: list[str], device: str | None, *, apply: bool) -> None:
-        found = what_if_for(self._graph, ids, names, device, apply=apply)
+        effect = what_if_for(self._graph, ids, names, device, apply=apply)
         if apply:
             self._remember()
             self._send_change()
-        self._send(messages.WhatIfMessage(what_if=found), [])
+        self._send(messages.WhatIfMessage(what_if=effect), [])
 
     def _send_timelines(self, known: str) -> None:
         key = timelines_key(self._graph)

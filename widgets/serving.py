@@ -83,9 +83,9 @@ class PageServer:
         """A text that is another one after each change of the file."""
         newest, size, count = 0, 0, 0
         try:
-            files = [self._path] if not self._path.is_dir() else [each for each in self._path.rglob("*") if each.is_file()]
-            for each in files:
-                status = each.stat()
+            files = [self._path] if not self._path.is_dir() else [file for file in self._path.rglob("*") if file.is_file()]
+            for file in files:
+                status = file.stat()
                 newest, size, count = max(newest, status.st_mtime_ns), size + status.st_size, count + 1
         except OSError:
             return "absent"
@@ -119,11 +119,11 @@ class PageServer:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 host = (self.headers.get("Host") or "").partition(":")[0]
-                found = answer(self.path.removeprefix(place)) if host in {_HOST, "localhost"} and self.path.startswith(place) else None
-                if found is None:
+                page = answer(self.path.removeprefix(place)) if host in {_HOST, "localhost"} and self.path.startswith(place) else None
+                if page is None:
                     self.send_error(404)
                     return
-                kind, text = found
+                kind, text = page
                 data = text.encode(errors="replace")
                 self.send_response(200)
                 self.send_header("Content-Type", f"{kind}; charset=utf-8")

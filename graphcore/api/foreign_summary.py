@@ -27,7 +27,7 @@ def model_sections(graph: Graph, record: ForeignRecord) -> Iterator[tuple[str, l
     yield "notes", list(source.notes)
     yield "inputs", by_role["placeholder"]
     yield "outputs", by_role["return"]
-    weights = [weight_bytes(known.weight) for known in record.nodes.values() if known.weight is not None]
+    weights = [weight_bytes(node.weight) for node in record.nodes.values() if node.weight is not None]
     if weights:
         unknown = sum(size < 0 for size in weights)
         more = f", the size of {unknown:,} is unknown" if unknown else ""

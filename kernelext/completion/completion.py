@@ -62,10 +62,10 @@ class Completion:
 
         @context_matcher(identifier="graphloupe")  # type: ignore[untyped-decorator]  # IPython gives it no types
         def matcher(context: CompletionContext) -> SimpleMatcherResult:
-            found = [SimpleMatcherResult(completions=[])]
+            results = [SimpleMatcherResult(completions=[])]
             with self._guard("completing a word"):
-                found.append(self._match(context))
-            return found[-1]
+                results.append(self._match(context))
+            return results[-1]
 
         self._matcher = matcher
         self._shell.Completer.custom_matchers.append(matcher)

@@ -34,23 +34,23 @@ class Bracket(msgspec.Struct):
     @property
     def object(self) -> str:
         """The first name of what is called or indexed: `graph` of `graph.find(`, "" if there is none."""
-        found = _CALLEE.search(self.before)
-        return "" if found is None else found["object"] or ""
+        match = _CALLEE.search(self.before)
+        return "" if match is None else match["object"] or ""
 
     @property
     def callee(self) -> str:
         """The last name of what is called or indexed: `find` of `graph.find(`, "" if there is none."""
-        found = _CALLEE.search(self.before)
-        if found is None:
+        match = _CALLEE.search(self.before)
+        if match is None:
             return ""
-        names = _NAME.findall(re.sub(r"\([^()]*\)", "", found["path"]))
-        return names[-1] if names else found["object"] or ""
+        names = _NAME.findall(re.sub(r"\([^()]*\)", "", match["path"]))
+        return names[-1] if names else match["object"] or ""
 
     @property
     def keyword(self) -> str:
         """The name in `name=` or `name:` before the string or the bracket within; "" if there is none."""
-        found = _KEYWORD.search(self.item)
-        return "" if found is None else found["keyword"]
+        match = _KEYWORD.search(self.item)
+        return "" if match is None else match["keyword"]
 
     @property
     def is_key(self) -> bool:

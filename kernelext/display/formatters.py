@@ -117,10 +117,10 @@ class Formatters:
         """The same function, which gives None when it fails."""
 
         def html(value: Any) -> str | None:
-            found: list[str | None] = [None]
+            texts: list[str | None] = [None]
             with self._guard("displaying a result"):
-                found.append(function(value))
-            return found[-1]
+                texts.append(function(value))
+            return texts[-1]
 
         return html
 
@@ -140,7 +140,7 @@ def _as_table(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
     def html(value: Any) -> str:
         head, *lines = text(value).splitlines()
-        cells = [found.groups() for found in map(_ROW.match, lines) if found is not None]
+        cells = [match.groups() for match in map(_ROW.match, lines) if match is not None]
         rows = "".join(
             [f"<tr><th {_LABEL}>{html_text(label)}</th><td {_LEFT}><code>{html_text(rest)}</code></td></tr>" for label, rest in cells]
         )
@@ -181,8 +181,8 @@ def shape_text(shape: Shape) -> str:
     """A shape's rank, its sizes, and the number of elements."""
     if shape.dims is None:
         return f"{shape!r}\n  rank     unknown"
-    known = prod([size for size in shape.dims if size is not None])
-    elements = f"{known:,}" if None not in shape.dims or not known else f"a multiple of {known:,}" if known > 1 else "unknown"
+    least = prod([size for size in shape.dims if size is not None])
+    elements = f"{least:,}" if None not in shape.dims or not least else f"a multiple of {least:,}" if least > 1 else "unknown"
     return f"{shape!r}\n  rank     {len(shape.dims)}\n  sizes    {shape}\n  elements  {elements}"
 
 

@@ -79,14 +79,14 @@ def op_page(op_def: OpDef, picture: Callable[[Graph], str | None]) -> str:
     """
     name = snake_case(op_def.name)
     is_function = name in dir(ops)
-    known = uses(op_def) if is_function else []
+    shown = uses(op_def) if is_function else []
     arguments = getattr(ops, name).__doc__.partition("Args:")[2] if is_function else ""
     parts = [
         f"<p><b><code>{html_text(f'gc.ops.{name}' if is_function else op_def.name)}</code></b> {html_text(op_def.summary)}</p>",
         f"<p>{html_text(op_def.description)}</p>" if op_def.description else "",
-        _preformatted("Shapes", "\n".join(shape_lines(known))),
-        _draw(known[0], picture) if known else "",
-        _preformatted("Example", "\n".join(example_lines(known[0], name))) if known else "",
+        _preformatted("Shapes", "\n".join(shape_lines(shown))),
+        _draw(shown[0], picture) if shown else "",
+        _preformatted("Example", "\n".join(example_lines(shown[0], name))) if shown else "",
         _preformatted("Arguments and results", arguments.strip("\n")) if arguments else "",
     ]
     return f"<div>{''.join(parts)}</div>"

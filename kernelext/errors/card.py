@@ -58,7 +58,7 @@ def _place(location: SourceLocation) -> str:
 
 def with_code(text: str) -> str:
     """Escaped text; what stands in backticks is code."""
-    return _CODE.sub(lambda found: f"<code style='{_MONO}'>{found[1]}</code>", html_text(text))
+    return _CODE.sub(lambda match: f"<code style='{_MONO}'>{match[1]}</code>", html_text(text))
 
 
 def _fold(summary: str, text: str) -> str:

@@ -71,21 +71,21 @@ class ErrorDisplay:
         theirs, handler = self._before or ((), None)
         if not isinstance(error, _OURS) and issubclass(kind, theirs):
             return handler(kind, error, trace, tb_offset) if handler is not None else None
-        found: Told | None = None
+        shown: Told | None = None
         if not isinstance(error, KeyboardInterrupt) or goes_through_graphcore(trace):
             with self._guard("describing an error"):
-                found = told(error, trace, shell.user_ns)
-        if found is None:
+                shown = told(error, trace, shell.user_ns)
+        if shown is None:
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=not isinstance(error, _OURS))
             return None
         remember(kind, error, trace)
-        lines = error_lines(found, plain=shell.colors.lower() == "nocolor")
+        lines = error_lines(shown, plain=shell.colors.lower() == "nocolor")
         if isinstance(error, CheckFailed):
             with self._guard("displaying a failed check"):
-                lines = self._display_check(shell, found, error.diff, lines)
+                lines = self._display_check(shell, shown, error.diff, lines)
         elif hasattr(shell, "kernel") and not isinstance(error, KeyboardInterrupt):
             with self._guard("displaying an error"):
-                lines = self._display(shell, found, lines)
+                lines = self._display(shell, shown, lines)
         shell._showtraceback(kind, error, lines)  # the way in which a kernel sends an error with a custom text
         return lines
 

@@ -35,8 +35,8 @@ def user_lines(trace: TracebackType | None) -> list[SourceLocation]:
     run = current_run.get()
     files = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace) if line]
     # A cell that is known by its file needs no "called in": the lines before name the caller.
-    found = [SourceLocation(file, line, None if file in cell_runs else run) for file, line in files if _is_users(file)]
-    return found[-_MOST_LINES:]
+    places = [SourceLocation(file, line, None if file in cell_runs else run) for file, line in files if _is_users(file)]
+    return places[-_MOST_LINES:]
 
 
 def folded_traceback(error: BaseException, trace: TracebackType | None) -> str:

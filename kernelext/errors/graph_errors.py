@@ -32,8 +32,8 @@ def of_graph_error(error: GraphError) -> Advice:
         return _clash(error.chains[0], error.chains[1])
     if isinstance(error, NotFoundError):
         return _not_found(error)
-    found = _HOUSE.search(error.message.partition("\n")[0])
-    return Advice(_general(error), *((found[1], found[2].rstrip(".")) if found else ("", "")))
+    match = _HOUSE.search(error.message.partition("\n")[0])
+    return Advice(_general(error), *((match[1], match[2].rstrip(".")) if match else ("", "")))
 
 
 def _clash(one: Origin, other: Origin) -> Advice:
@@ -41,8 +41,8 @@ def _clash(one: Origin, other: Origin) -> Advice:
     required, came = f"{one.fact} = {other.fact}", f"{one.number} and {other.number}"
     (early, its), (late, others) = [(_written(chain), chain.number) for chain in (one, other)]
     if early is None or late is None:
-        known = early or late
-        where = "" if known is None else f"; one was written in {known.where}"
+        located = early or late
+        where = "" if located is None else f"; one was written in {located.where}"
         return Advice(
             f"Make the two numbers the same{where}. `%why shape {one.fact.tensor}` says how the first came about.", required, came
         )
@@ -81,7 +81,7 @@ def _not_found(error: NotFoundError) -> Advice:
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
-    by_lower = {known.lower(): known for known in names}
+    by_lower = {word.lower(): word for word in names}
     near = difflib.get_close_matches(name.lower(), by_lower, 1)
     return by_lower[near[0]] if near else ""
 

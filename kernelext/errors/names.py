@@ -17,7 +17,7 @@ def with_names(suggestion: str, variables: Mapping[str, Any]) -> str:
 
     Without one it becomes `...`, or the name of the tensor if it is a key of a dictionary.
     """
-    return _MARK.sub(lambda found: found[1] + (name_of(found[2], variables) or (f"'{found[2]}'" if found[1] else "...")), suggestion)
+    return _MARK.sub(lambda match: match[1] + (name_of(match[2], variables) or (f"'{match[2]}'" if match[1] else "...")), suggestion)
 
 
 def name_of(tensor: str, variables: Mapping[str, Any]) -> str:

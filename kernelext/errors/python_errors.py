@@ -110,10 +110,10 @@ def _type_error(text: str, variables: Mapping[str, Any], line: str) -> Advice:
 
 
 def _in_place_of_numpy(line: str) -> str:
-    found = re.search(r"\bnp\.(\w+)\(", line)
-    function = "" if found is None else _FUNCTIONS.get(found[1], found[1])
-    if found is not None and hasattr(gc, function):
-        return f"Write `gc.{function}` in place of `np.{found[1]}`: it adds a node, and a session computes the value."
+    match = re.search(r"\bnp\.(\w+)\(", line)
+    function = "" if match is None else _FUNCTIONS.get(match[1], match[1])
+    if match is not None and hasattr(gc, function):
+        return f"Write `gc.{function}` in place of `np.{match[1]}`: it adds a node, and a session computes the value."
     return "Use a function of `gc` in place of NumPy's: it adds a node, and a session computes the value."
 
 
@@ -135,14 +135,14 @@ def _missing_attribute(error: AttributeError, variables: Mapping[str, Any], line
     if not type(owner).__module__.startswith("graphcore."):
         return Advice()
     node = owner.node if isinstance(owner, Tensor) else owner.op if isinstance(owner, Variable) else None
-    near = difflib.get_close_matches(name, [each for each in dir(owner) if not each.startswith("_")], 1, 0.75)
+    near = difflib.get_close_matches(name, [attr for attr in dir(owner) if not attr.startswith("_")], 1, 0.75)
     required, came = f"an attribute of a {type(owner).__name__}", f"'{name}'"
     if node is not None:
-        known = next((f"\u00ab{owner.name}\u00bb" for word, value in variables.items() if value is owner and word[0] != "_"), "...")
+        owner_name = next((f"\u00ab{owner.name}\u00bb" for word, value in variables.items() if value is owner and word[0] != "_"), "...")
         if name in _METHODS:
-            return Advice(f"Write `{_METHODS[name].format(known)}`.", required, came, node)
+            return Advice(f"Write `{_METHODS[name].format(owner_name)}`.", required, came, node)
         if hasattr(gc, name) and not near:
-            return Advice(f"Write `gc.{name}({known})`: functions of tensors belong to `gc`.", required, came, node)
+            return Advice(f"Write `gc.{name}({owner_name})`: functions of tensors belong to `gc`.", required, came, node)
     text = f"Did you mean `.{near[0]}`?" if near else f"`.<Tab>` behind the {type(owner).__name__} lists what it has."
     return Advice(text, required, came, node)
 
@@ -159,11 +159,11 @@ def _none(variables: Mapping[str, Any], line: str) -> Advice:
 def _gradient_call(name: str, variables: Mapping[str, Any]) -> tuple[Tensor, Tensor | Variable] | None:
     """The y and the x of the last call of `gradients` in a cell whose result has this name."""
     for code in reversed([*variables.get("In", ())]):
-        found = re.search(rf"^[ (\[]*([\w, ]*\b{name}\b[\w, ]*)[)\] ]*=.*gradients\((\w+), *\[?([\w, ]+)\]?", code, re.MULTILINE)
-        if found is None:
+        match = re.search(rf"^[ (\[]*([\w, ]*\b{name}\b[\w, ]*)[)\] ]*=.*gradients\((\w+), *\[?([\w, ]+)\]?", code, re.MULTILINE)
+        if match is None:
             continue
-        targets, xs = [[part.strip() for part in text.split(",") if part.strip()] for text in (found[1], found[3])]
-        y, x = variables.get(found[2]), variables.get(xs[targets.index(name)]) if len(xs) == len(targets) else None
+        targets, xs = [[part.strip() for part in text.split(",") if part.strip()] for text in (match[1], match[3])]
+        y, x = variables.get(match[2]), variables.get(xs[targets.index(name)]) if len(xs) == len(targets) else None
         if isinstance(y, Tensor) and isinstance(x, Tensor | Variable):
             return y, x
     return None
@@ -182,9 +182,9 @@ def _cut_gradient(name: str, y: Tensor, x: Tensor | Variable) -> Advice:
 
 def _wrong_call(text: str, line: str) -> Advice:
     """The signature of one of our functions that was called with the wrong arguments."""
-    found = re.match(r"(?:\w+\.)*(\w+)\(\) (missing .*|takes .*|got .*)", text)
-    written = None if found is None else re.search(rf"\bgc\.((?:\w+\.)*{found[1]})\(", line)
-    if found is None or written is None:
+    match = re.match(r"(?:\w+\.)*(\w+)\(\) (missing .*|takes .*|got .*)", text)
+    written = None if match is None else re.search(rf"\bgc\.((?:\w+\.)*{match[1]})\(", line)
+    if match is None or written is None:
         return Advice()
     function: Any = gc
     for part in written[1].split("."):
@@ -193,9 +193,15 @@ def _wrong_call(text: str, line: str) -> Advice:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return Advice(f"`gc.{written[1]}?` shows its arguments.")
-    needed = ", ".join([each.name for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD])
+    needed = ", ".join(
+        [
+            parameter.name
+            for parameter in parameters
+            if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ]
+    )
     return Advice(
-        f"Call it as `gc.{written[1]}({needed})`; `gc.{written[1]}?` shows all its arguments.", f"the arguments {needed}", found[2]
+        f"Call it as `gc.{written[1]}({needed})`; `gc.{written[1]}?` shows all its arguments.", f"the arguments {needed}", match[2]
     )
 
 
@@ -204,7 +210,7 @@ def _unknown_name(name: str, variables: Mapping[str, Any]) -> Advice:
     if not name or not any(True for _ in graph.op_nodes()):
         return Advice()
     required, came = "a variable that a cell has defined", f"'{name}'"
-    own = [each for each, value in variables.items() if not each.startswith("_") and not inspect.ismodule(value)]
+    own = [variable for variable, value in variables.items() if not variable.startswith("_") and not inspect.ismodule(value)]
     near = difflib.get_close_matches(name, own, 1, 0.75)
     if near:
         return Advice(f"Did you mean `{near[0]}`?", required, came)

@@ -46,8 +46,8 @@ def why(line: str, variables: Mapping[str, Any]) -> Any:
     if question == "shape":
         return gc.explain_shape(tensor(names[0], variables, "why"))
     if question == "place":
-        found = element(names[0], variables, "why")
-        return gc.explain_placement(found.node if isinstance(found, Tensor) else found)
+        asked = element(names[0], variables, "why")
+        return gc.explain_placement(asked.node if isinstance(asked, Tensor) else asked)
     x: Any = variables.get(names[-1])
     x = x if isinstance(x, gc.Variable) else tensor(names[-1], variables, "why")
     y = tensor(names[0], variables, "why") if len(names) == 2 else last_differentiated(x.graph)

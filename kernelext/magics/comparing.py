@@ -34,8 +34,8 @@ def diff(line: str, variables: Mapping[str, Any], history: History) -> GraphDiff
     try:
         return history.compare(graph, int(words[0]) if words else 0).diff
     except KeyError:
-        known = ", ".join(map(str, dict.fromkeys(history.runs(graph)))) or "none"
-        raise UsageError(f"%diff: the state before In [{words[0]}] is not known; known are those before {known}.") from None
+        runs = ", ".join(map(str, dict.fromkeys(history.runs(graph)))) or "none"
+        raise UsageError(f"%diff: the state before In [{words[0]}] is not known; known are those before {runs}.") from None
 
 
 def func(line: str, variables: Mapping[str, Any]) -> Function | FunctionDef:
@@ -48,10 +48,10 @@ def func(line: str, variables: Mapping[str, Any]) -> Function | FunctionDef:
     if isinstance(value, Function | FunctionDef):
         return value
     library = get_default_graph().library
-    found = library.find(name)
-    if found is None:
-        known = [function.name for function in library]
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f", did you mean '{near[0]}'?" if near else f". There are: {', '.join(known[:10]) or 'none'}."
+    definition = library.find(name)
+    if definition is None:
+        names = [function.name for function in library]
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f", did you mean '{near[0]}'?" if near else f". There are: {', '.join(names[:10]) or 'none'}."
         raise UsageError(f"%func: '{name}' is no function{hint}")
-    return found
+    return definition

@@ -60,14 +60,14 @@ def tensor(word: str, variables: Mapping[str, Any], magic: str) -> Tensor:
     Raises:
         UsageError: there is none.
     """
-    found = element(word, variables, magic)
-    if isinstance(found, Tensor):
-        return found
-    if len(found.outputs) != 1:
+    named = element(word, variables, magic)
+    if isinstance(named, Tensor):
+        return named
+    if len(named.outputs) != 1:
         raise UsageError(
-            f"%{magic}: node '{found.name}' (op {found.op}) has {len(found.outputs)} outputs; name one, such as {found.name}:0."
+            f"%{magic}: node '{named.name}' (op {named.op}) has {len(named.outputs)} outputs; name one, such as {named.name}:0."
         )
-    return found.outputs[0]
+    return named.outputs[0]
 
 
 def node_of(word: str, graph: Graph, variables: Mapping[str, Any], magic: str) -> Node:
@@ -76,8 +76,8 @@ def node_of(word: str, graph: Graph, variables: Mapping[str, Any], magic: str) -
     Raises:
         UsageError: there is none.
     """
-    found = element(word, variables, magic, graph)
-    return found.node if isinstance(found, Tensor) else found
+    named = element(word, variables, magic, graph)
+    return named.node if isinstance(named, Tensor) else named
 
 
 def session_of(graph: Graph) -> Session:

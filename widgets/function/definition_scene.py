@@ -81,8 +81,8 @@ class Definition:
     def callee(self, box_id: str, place: int) -> Callee | None:
         """The function called by a node, by number, with placeholders in its attrs; None without one."""
         node = self._nodes.get(box_id)
-        found = [] if node is None else self._callees(node)
-        return found[place] if 0 <= place < len(found) else None
+        callees = [] if node is None else self._callees(node)
+        return callees[place] if 0 <= place < len(callees) else None
 
     def inspect(self, box_id: str) -> Inspection | None:
         """The inspection of an argument, node or return."""
@@ -129,13 +129,13 @@ class Definition:
         name = text.removeprefix("^").partition(":")[0]
         return name if name in self._nodes or name in self._args else ""
 
-    def _edges(self, known: set[str]) -> list[SceneEdge]:
+    def _edges(self, boxes: set[str]) -> list[SceneEdge]:
         edges: dict[str, SceneEdge] = {}
 
         def add(text: str, target: str) -> None:
             source = self._producer(text)
             control = text.startswith("^")
-            if source not in known:
+            if source not in boxes:
                 return
             key = f"{source}->{'^' if control else ''}{target}"
             label = "" if control else self._label(text)
@@ -164,8 +164,8 @@ class Definition:
         node = self._nodes[name]
         op_def = self._op_def(node.op)
         output, _, index = rest.partition(":")
-        found = next((item for item in op_def.output_arg if item.name == output), None) if op_def is not None else None
-        return "" if found is None else _type_text(found, node.attr, index)
+        arg = next((item for item in op_def.output_arg if item.name == output), None) if op_def is not None else None
+        return "" if arg is None else _type_text(arg, node.attr, index)
 
     def _inspect_node(self, node: NodeDef) -> Inspection:
         op_def = self._op_def(node.op)
@@ -195,14 +195,14 @@ class Definition:
         )
 
     def _info(self, place: int, callee: Callee) -> FunctionInfo:
-        found = self._library.find(callee.function.name)
+        definition = self._library.find(callee.function.name)
         return FunctionInfo(
             place=place,
             label=callee.label,
             name=callee.title,
             attrs=", ".join(f"{name}={attr_text(value)}" for name, value in sorted(callee.function.attr.items())),
-            definition="" if found is None or callee.gradient else debug_string(found).strip("\n"),
-            opens=found is not None or callee.gradient,
+            definition="" if definition is None or callee.gradient else debug_string(definition).strip("\n"),
+            opens=definition is not None or callee.gradient,
         )
 
 

@@ -25,18 +25,18 @@ class AttrForm:
         given: initial values; other attrs have their defaults, or the first allowed value.
     """
 
-    def __init__(self, attrs: Iterable[AttrDef], given: Mapping[str, AttrValue]) -> None:
+    def __init__(self, attrs: Iterable[AttrDef], values: Mapping[str, AttrValue]) -> None:
         self._attrs = {attr.name: attr for attr in attrs}
         self._values: dict[str, AttrValue] = {}
         self._texts: dict[str, str] = {}
         self._errors: dict[str, str] = {}
-        self.fill(given)
+        self.fill(values)
 
-    def fill(self, given: Mapping[str, AttrValue]) -> None:
+    def fill(self, values: Mapping[str, AttrValue]) -> None:
         """Reset to these values."""
         self._errors.clear()
         for name, attr in self._attrs.items():
-            value = given.get(name, attr.default_value)
+            value = values.get(name, attr.default_value)
             if value is None or isinstance(value, Placeholder):
                 value = first_value(attr)
             self._values.pop(name, None)

@@ -174,11 +174,11 @@ class _Page:
             case requests.ReadyRequest():
                 self._send_definition()
             case requests.InspectRequest(id=box_id):
-                found = definition.inspect(box_id)
+                inspection = definition.inspect(box_id)
                 send(
                     FailureMessage(request="inspect", text=f"There is no '{box_id}'")
-                    if found is None
-                    else messages.InspectionMessage(inspection=found)
+                    if inspection is None
+                    else messages.InspectionMessage(inspection=inspection)
                 )
             case requests.SearchRequest(query=query, limit=limit):
                 send(definition.find(query, limit=limit))
@@ -218,10 +218,10 @@ def opened_from(graph: Graph, functions: InstantiatedFunctions, box_id: str, pla
     """
     located = locate(graph, box_id.removesuffix("/"))
     node = None if located is None else located.node
-    found = [] if node is None else callees(node)
-    if node is None or not 0 <= place < len(found):
+    called = [] if node is None else callees(node)
+    if node is None or not 0 <= place < len(called):
         raise NotFoundError(f"'{box_id}' calls no function", node=box_id)
-    callee = found[place]
+    callee = called[place]
     use = use_of(functions.library, node, callee)
     if use is None:
         return subject_of(functions, callee, device=node.device)

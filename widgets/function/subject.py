@@ -163,10 +163,10 @@ class Subject:
         return function_def_to_body(fdef, attrs, self.functions.library)
 
     def _graph_of(self, body: FunctionBody) -> Graph:
-        given = None if self.use.given is None else list(self.use.given)
-        if given is None and not self.use.device:
+        arguments = None if self.use.given is None else list(self.use.given)
+        if arguments is None and not self.use.device:
             return body.graph
-        return call_body(Callee("", Func(self.name, {})), "", body, self.use.device, given, None).graph
+        return call_body(Callee("", Func(self.name, {})), "", body, self.use.device, arguments, None).graph
 
 
 class GradientSubject(Subject):
@@ -264,11 +264,16 @@ def use_of(library: FunctionLibraryDefinition, node: Node, callee: Callee) -> Us
     fdef = library.find(callee.function.name)
     if fdef is None or callee.gradient:
         return None
-    given = callee_arguments(node)
-    labels = ", ".join(tensor_label(tensor) for tensor in given or ())
+    arguments = callee_arguments(node)
+    labels = ", ".join(tensor_label(tensor) for tensor in arguments or ())
     label = f"call {node.name}" + (f" · {callee.label}" if callee.label else "")
     return Use(
-        label, fdef, dict(callee.function.attr), labels, None if given is None else tuple(given), node.assigned_device or node.device
+        label,
+        fdef,
+        dict(callee.function.attr),
+        labels,
+        None if arguments is None else tuple(arguments),
+        node.assigned_device or node.device,
     )
 
 

@@ -72,13 +72,13 @@ def _uses(function: Function | FunctionDef | str, graph: Graph) -> tuple[list[Us
         traced = [Use(item.fdef.name, item.fdef, {}, ", ".join(dtype.text for dtype in item.input_types)) for item in made]
         return [*traced, *first_uses(graph, [item.fdef.name for item in made])], _library_with(library, [item.fdef for item in made])
     if isinstance(function, FunctionDef):
-        known = _library_with(library, [function])
-        return [Use(function.name, function, {}), *(first_uses(graph, [function.name]) if known is library else [])], known
-    found = library.find(function)
-    if found is None:
+        extended = _library_with(library, [function])
+        return [Use(function.name, function, {}), *(first_uses(graph, [function.name]) if extended is library else [])], extended
+    definition = library.find(function)
+    if definition is None:
         names = ", ".join(library.list_function_names()) or "none"
         raise NotFoundError(f"Function {function} is not defined. The functions of the graph are: {names}", op=function)
-    return [Use(function, found, {}), *first_uses(graph, [function])], library
+    return [Use(function, definition, {}), *first_uses(graph, [function])], library
 
 
 def _library_with(library: FunctionLibraryDefinition, functions: list[FunctionDef]) -> FunctionLibraryDefinition:

@@ -157,8 +157,8 @@ class GraphView(LiveView):
             InvalidArgumentError: none of them is given.
         """
         names = filtered(self.graph, op=op, device=device, cell=cell)
-        given = {"op": op, "device": device, "cell": cell}
-        self._port.highlight(names, "for " + " ".join(f"{field}:{value}" for field, value in given.items() if value))
+        fields = {"op": op, "device": device, "cell": cell}
+        self._port.highlight(names, "for " + " ".join(f"{field}:{value}" for field, value in fields.items() if value))
         return names
 
     def nodes_in_view(self) -> list[str]:

@@ -77,8 +77,8 @@ class Taken(Generic[T]):
     def answer(self) -> _Answer[T]:
         """The same with what is open in it."""
         text = self._compiler.request(self._what, self._wish)
-        found: _Answer[T] = _decoded(text, self._kind)
-        return found
+        reply: _Answer[T] = _decoded(text, self._kind)
+        return reply
 
 
 class GraphCompiler:
@@ -142,12 +142,12 @@ class GraphCompiler:
         """
         asked = tuple(state.asked)
         try:
-            found = self.take(kind, what, state, title=title, previous=previous).answer()
+            answer = self.take(kind, what, state, title=title, previous=previous).answer()
         except _LostError:
-            found = self.take(kind, what, state, title=title, previous=previous).answer()
+            answer = self.take(kind, what, state, title=title, previous=previous).answer()
         if asked:
-            state.restore(found.openings)
-        return found.answer, found.found
+            state.restore(answer.openings)
+        return answer.answer, answer.found
 
     def request(self, what: str, wish: str) -> str:
         """The engine's answer, after what it does not know yet of the graph.
@@ -176,11 +176,11 @@ _compilers: Final[Attached[GraphCompiler]] = Attached()
 
 def compiler_of(graph: Graph) -> GraphCompiler:
     """The compiler of a graph."""
-    found = _compilers.of(graph)
-    if found is None:
-        found = GraphCompiler(graph)
-        _compilers.set(graph, found)
-    return found
+    compiler = _compilers.of(graph)
+    if compiler is None:
+        compiler = GraphCompiler(graph)
+        _compilers.set(graph, compiler)
+    return compiler
 
 
 def build_scene(
@@ -204,10 +204,10 @@ def build_scene(
 def without_long_edges(scene: Scene) -> Scene:
     """The scene with stubs for producers that are far away; as it is without an engine."""
     try:
-        found: Scene = _decoded(engine.ask("cut", _text(scene)), Scene)
+        cut: Scene = _decoded(engine.ask("cut", _text(scene)), Scene)
     except EngineError:
         return scene
-    return found
+    return cut
 
 
 def boxes_of(graph: Graph, state: SceneState) -> dict[str, str]:

@@ -40,10 +40,10 @@ def serve(scripts: list[Path]) -> None:
         number, method, args = line.split(" ", 2)
         try:
             answer = answer or started(scripts)
-            told = {"id": int(number), "text": answer(method, args)}
+            reply = {"id": int(number), "text": answer(method, args)}
         except Exception as error:  # noqa: BLE001 - any error of V8 answers this request; the next one may succeed
-            told = {"id": int(number), "error": str(error).partition("\n")[0][:500]}  # the source follows
-        sys.stdout.write(json.dumps(told) + "\n")
+            reply = {"id": int(number), "error": str(error).partition("\n")[0][:500]}  # the source follows
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 
 

@@ -34,5 +34,5 @@ def plain(message: msgspec.Struct) -> Any:
     try:
         msgspec.json.encode(message)
     except UnicodeEncodeError:
-        return json.loads(_SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):04x}", json.dumps(data, ensure_ascii=False)))
+        return json.loads(_SURROGATE.sub(lambda match: rf"\\u{ord(match[0]):04x}", json.dumps(data, ensure_ascii=False)))
     return data

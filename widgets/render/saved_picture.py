@@ -85,14 +85,14 @@ class TakenPicture:
     def scenes(self) -> list[Scene]:
         """The scene, followed by scenes of ever fewer boxes."""
         try:
-            found = [self._taken[0].result()]
+            scenes = [self._taken[0].result()]
             for smaller in self._taken[1:]:
                 scene = smaller.result()
-                if len(scene.nodes) < len(found[-1].nodes):
-                    found.append(scene)
+                if len(scene.nodes) < len(scenes[-1].nodes):
+                    scenes.append(scene)
         except EngineError as error:
-            found = [self._plain(str(error))]
-        return found
+            scenes = [self._plain(str(error))]
+        return scenes
 
     @property
     def message(self) -> SceneMessage:

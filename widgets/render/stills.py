@@ -77,10 +77,10 @@ def pictures(scenes: Sequence[Scene], *, page: Size | None = None, lens: str = "
         answer = engine.ask("pictures", asked, json.dumps({**options, "fast": False}))
     except EngineTimeoutError:
         answer = engine.ask("pictures", asked, json.dumps({**options, "fast": True}))
-    found: list[str] = json.loads(answer)
-    if not found:
+    pictures: list[str] = json.loads(answer)
+    if not pictures:
         raise EngineError(f"{len(scenes[-1].nodes):,} boxes are too many to be laid out")
-    return found
+    return pictures
 
 
 def _text(kind: Literal["dot", "mermaid"], scene: Scene) -> str:

@@ -119,14 +119,14 @@ def callees_of(node: NodeDef, *, is_function: bool) -> list[Callee]:
     attrs = node.attr
     if is_function:
         return [Callee("", Func(node.op, dict(attrs)))]
-    found: list[Callee] = []
+    callees: list[Callee] = []
     for name, label in _LABELS.items():
         value = attrs.get(name)
         if isinstance(value, tuple):
-            found.extend(Callee(f"{label}{place}", item) for place, item in enumerate(value) if isinstance(item, Func))
+            callees.extend(Callee(f"{label}{place}", item) for place, item in enumerate(value) if isinstance(item, Func))
         elif isinstance(value, Func):
-            found.append(Callee(label, value, node.op == GRADIENT_OP))
-    return [msgspec.structs.replace(found[0], label="")] if len(found) == 1 else found
+            callees.append(Callee(label, value, node.op == GRADIENT_OP))
+    return [msgspec.structs.replace(callees[0], label="")] if len(callees) == 1 else callees
 
 
 def has_hub(node: Node) -> bool:
@@ -159,8 +159,8 @@ def callee_arguments(node: Node) -> list[Tensor] | None:
 def is_loop_invariant(node: Node, index: int, position: int) -> bool:
     """True iff a dimension of output `index` of a loop is loop-invariant: known, or one of the input."""
     dim = (node.output_handles[index].dims or ())[position]
-    given = node.inputs[index].node.output_handles[node.inputs[index].index].dims or ()
-    return dim.value >= 0 or dim in given
+    dims = node.inputs[index].node.output_handles[node.inputs[index].index].dims or ()
+    return dim.value >= 0 or dim in dims
 
 
 def _handle_inside(caller: Node | None, index: int, tensor: Tensor) -> ShapeHandle:
@@ -207,7 +207,7 @@ class Opener:
         Raises:
             GraphError: one of them cannot be instantiated.
         """
-        given = callee_arguments(node)
+        arguments = callee_arguments(node)
         made = []
         foreign = foreign_of(node.graph) if node.is_opaque else None
         for callee in callees(node):
@@ -219,7 +219,7 @@ class Opener:
                 continue
             body = self.functions.body_of(*((GRADIENT_OP, {"f": function}) if callee.gradient else (function.name, function.attr)))
             path = f"{node.name}:{callee.label}"
-            made.append(call_body(callee, path, body, node.device, given, node))
+            made.append(call_body(callee, path, body, node.device, arguments, node))
             marks = shown_difference.of(node.graph)
             if marks is not None:
                 shown_difference.set(made[-1].graph, marks.within(function.name, path))
@@ -331,11 +331,11 @@ def _below(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def _device(own: str, given: str) -> str:
-    if not own or not given:
-        return own or given
+def _device(own: str, inherited: str) -> str:
+    if not own or not inherited:
+        return own or inherited
     try:
-        return merge_unset_dev_names(own, given)
+        return merge_unset_dev_names(own, inherited)
     except GraphError:
         return own
 

@@ -56,9 +56,9 @@ def refused_nodes(graph: Graph) -> list[Refused]:
 
     Two of one name get the names that they would have had in the graph.
     """
-    found: dict[str, Refused] = {}
+    refused: dict[str, Refused] = {}
     for error in graph.cells.refusals.values():
         wanted = error.node or error.op
-        name = next(each for each in chain([wanted], (f"{wanted}_{number}" for number in count(1))) if each not in found)
-        found[name] = Refused(name, error.message, [tensor for tensor in dict.fromkeys(error.inputs) if tensor in graph])
-    return list(found.values())
+        name = next(free for free in chain([wanted], (f"{wanted}_{number}" for number in count(1))) if free not in refused)
+        refused[name] = Refused(name, error.message, [tensor for tensor in dict.fromkeys(error.inputs) if tensor in graph])
+    return list(refused.values())

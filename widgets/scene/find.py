@@ -26,10 +26,10 @@ def matching(query: str, nodes: Iterable[Node]) -> list[Node]:
 def hits(query: str, searched: Iterable[Searched], *, limit: int = MAX_HITS) -> SearchMessage:
     """The best `limit` of the nodes searched that match, in order of rank, length of name, and place."""
     parsed = Query(query)
-    found = [(rank, len(node.name), place, node) for place, node in enumerate(searched) if (rank := parsed.rank(node)) is not None]
-    found.sort(key=lambda item: item[:3])
-    best = [SearchHit(node=node.name, name=node.name, op=node.op) for *_, node in found[: max(limit, 0)]]
-    return SearchMessage(query=query, hits=best, total=len(found))
+    ranked = [(rank, len(node.name), place, node) for place, node in enumerate(searched) if (rank := parsed.rank(node)) is not None]
+    ranked.sort(key=lambda item: item[:3])
+    best = [SearchHit(node=node.name, name=node.name, op=node.op) for *_, node in ranked[: max(limit, 0)]]
+    return SearchMessage(query=query, hits=best, total=len(ranked))
 
 
 class _NodeFacts:

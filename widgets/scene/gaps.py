@@ -40,10 +40,10 @@ _known: WeakKeyDictionary[Graph, tuple[int, list[Gap]]] = WeakKeyDictionary()
 
 def gaps_of(graph: Graph) -> list[Gap]:
     """The nodes whose gradient is None, with the places where gradients stop."""
-    known = _known.get(graph)
-    if known is None or known[0] != graph.version:
-        known = _known[graph] = graph.version, _find(graph)
-    return known[1]
+    cached = _known.get(graph)
+    if cached is None or cached[0] != graph.version:
+        cached = _known[graph] = graph.version, _find(graph)
+    return cached[1]
 
 
 def _find(graph: Graph) -> list[Gap]:

@@ -25,8 +25,8 @@ class OwnLens(msgspec.Struct, frozen=True, kw_only=True):
 
     def class_of(self, node: Node) -> str:
         """The class of a node, "" if it stays unmarked; raises whatever the user's function raises."""
-        found = self.classify(node)
-        return "" if found is None else str(found)
+        value = self.classify(node)
+        return "" if value is None else str(value)
 
 
 _own: dict[str, OwnLens] = {}

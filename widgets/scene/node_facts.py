@@ -48,7 +48,7 @@ def names_of_slots(node: Node) -> tuple[list[str], list[str]]:
     except GraphError:
         return [""] * len(node.inputs), [""] * len(node.outputs)
     named: tuple[list[str], list[str]] = ([], [])
-    for names, found in zip(named, ranges, strict=True):
-        for name, (start, stop) in found.items():
+    for names, slots in zip(named, ranges, strict=True):
+        for name, (start, stop) in slots.items():
             names.extend([name] if stop - start == 1 else [f"{name}[{place}]" for place in range(stop - start)])
     return named

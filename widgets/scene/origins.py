@@ -18,27 +18,29 @@ def origins_of(graph: Graph) -> dict[str, str]:
     what its first recorded neighbour differentiates.
     """
     records = graph.gradient_records
-    found = {name: record.forward for name, record in records.items() if graph.find(record.forward) is not None and record.forward != name}
-    scopes = {name.rpartition("/")[0] for name in found} - {""}
+    origins = {
+        name: record.forward for name, record in records.items() if graph.find(record.forward) is not None and record.forward != name
+    }
+    scopes = {name.rpartition("/")[0] for name in origins} - {""}
     for node in graph.nodes if scopes else ():
         if node.name not in records and node.name.rpartition("/")[0] in scopes:
             beside = [tensor.node.name for tensor in node.inputs] + [consumer.name for consumer, slot in node.consumers() if slot >= 0]
             recorded = next((records[other].forward for other in beside if other in records), "")
             if recorded and graph.find(recorded) is not None:
-                found[node.name] = recorded
-    _break_circles(found)
-    return found
+                origins[node.name] = recorded
+    _break_circles(origins)
+    return origins
 
 
-def _break_circles(found: dict[str, str]) -> None:
+def _break_circles(origins: dict[str, str]) -> None:
     """Leave out what closes a circle of records, which a graph put together by hand may have."""
     firm: set[str] = set()
-    for start in list(found):
+    for start in list(origins):
         path: dict[str, None] = {}
         name = start
-        while name in found and name not in firm and name not in path:
+        while name in origins and name not in firm and name not in path:
             path[name] = None
-            name = found[name]
+            name = origins[name]
         if name in path:
-            del found[next(reversed(path))]
+            del origins[next(reversed(path))]
         firm.update(path)

@@ -41,8 +41,8 @@ def what_if_for(graph: Graph, ids: Sequence[str], names: Sequence[str], device: 
     if not nodes:
         return WhatIf(ids=list(ids), note="The body of a function runs on the device of its call: choose a device for the call")
     placer = last_placer.of(graph)
-    known = DeviceSet([LOCAL]) if placer is None else placer.options.devices
-    devices = [DeviceChoice(name=entry.name, label=str(entry)) for entry in known]
+    entries = DeviceSet([LOCAL]) if placer is None else placer.options.devices
+    devices = [DeviceChoice(name=entry.name, label=str(entry)) for entry in entries]
     answer = WhatIf(ids=list(ids), devices=devices, requested=_requested(nodes))
     if device is None:
         return answer
@@ -59,8 +59,8 @@ def what_if_for(graph: Graph, ids: Sequence[str], names: Sequence[str], device: 
 
 def _requested(nodes: Iterable[Node]) -> str:
     """The device that all nodes request, "" if they differ."""
-    found = {node.device for node in nodes}
-    return found.pop() if len(found) == 1 else ""
+    requests = {node.device for node in nodes}
+    return requests.pop() if len(requests) == 1 else ""
 
 
 def _fetches(graph: Graph) -> list[Node]:

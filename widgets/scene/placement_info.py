@@ -32,25 +32,29 @@ def placement_of(node: Node) -> list[WhyStep]:
         return [WhyStep(text=str(error))]
 
 
-def _steps(found: PlacementExplanation) -> Iterator[WhyStep]:
+def _steps(explained: PlacementExplanation) -> Iterator[WhyStep]:
     def step(text: str, name: str = "") -> WhyStep:
         return WhyStep(text=text, name=name, depth=1 if name else 0)
 
-    yield step(f"on {found.assigned}" if found.assigned else "no device")
-    yield step(f"requested: {found.requested or 'nothing'}")
-    if found.rule:
-        yield step(RULES[found.rule])
-    yield from [step(note) for note in found.notes]
+    yield step(f"on {explained.assigned}" if explained.assigned else "no device")
+    yield step(f"requested: {explained.requested or 'nothing'}")
+    if explained.rule:
+        yield step(RULES[explained.rule])
+    yield from [step(note) for note in explained.notes]
     removed = [
-        step(f"not on {entry.device}: {'; '.join([entry.why, *entry.chain])}", entry.removed_by) for entry in found.candidates if entry.why
+        step(f"not on {entry.device}: {'; '.join([entry.why, *entry.chain])}", entry.removed_by)
+        for entry in explained.candidates
+        if entry.why
     ]
     yield from _first(removed, "devices")
-    links = [(second if first == found.node else first, why) for first, second, why in found.links if found.node in (first, second)]
+    links = [
+        (second if first == explained.node else first, why) for first, second, why in explained.links if explained.node in (first, second)
+    ]
     yield from _first([step(f"on one device because of {why}", other) for other, why in links], "nodes of its group")
-    yield from _first([step(f"copies {copy}") for copy in found.copies], "copies")
-    if found.conflict:
+    yield from _first([step(f"copies {copy}") for copy in explained.copies], "copies")
+    if explained.conflict:
         yield step("These nodes cannot be placed together; without any one of them the others can:")
-        yield from [step(f"{entry.device} {entry.where}".strip() or entry.op, entry.name) for entry in found.conflict]
+        yield from [step(f"{entry.device} {entry.where}".strip() or entry.op, entry.name) for entry in explained.conflict]
 
 
 def _first(rows: list[WhyStep], kind: str) -> list[WhyStep]:

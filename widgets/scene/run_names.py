@@ -25,10 +25,10 @@ _known: WeakKeyDictionary[Graph, tuple[int, Trace, RunNames]] = WeakKeyDictionar
 
 def run_names(graph: Graph, trace: Trace) -> RunNames:
     """The names of the nodes of a recorded run of a graph."""
-    known = _known.get(graph)
-    if known is None or known[0] != graph.version or known[1] is not trace:
-        known = _known[graph] = (graph.version, trace, RunNames(graph, _originals_of(graph, trace)))
-    return known[2]
+    cached = _known.get(graph)
+    if cached is None or cached[0] != graph.version or cached[1] is not trace:
+        cached = _known[graph] = (graph.version, trace, RunNames(graph, _originals_of(graph, trace)))
+    return cached[2]
 
 
 def names_of_unfinished(graph: Graph, nodes: Collection[str]) -> RunNames:
@@ -38,19 +38,19 @@ def names_of_unfinished(graph: Graph, nodes: Collection[str]) -> RunNames:
         graph: the graph.
         nodes: the names of the nodes that it may run.
     """
-    found = computed_by([node for node in map(graph.find, nodes) if node is not None])
-    return RunNames(graph, _originals(graph, found, nodes))
+    replaced = computed_by([node for node in map(graph.find, nodes) if node is not None])
+    return RunNames(graph, _originals(graph, replaced, nodes))
 
 
 def _originals_of(graph: Graph, trace: Trace) -> dict[str, str]:
-    found = computed_by(trace.nodes)
-    return _originals(graph, found, {event.node for event in trace.events if not event.call} if found else ())
+    replaced = computed_by(trace.nodes)
+    return _originals(graph, replaced, {event.node for event in trace.events if not event.call} if replaced else ())
 
 
-def _originals(graph: Graph, found: Mapping[str, str], ran: Collection[str]) -> dict[str, str]:
+def _originals(graph: Graph, replaced: Mapping[str, str], ran: Collection[str]) -> dict[str, str]:
     """The calls and loops that ran as part of their gradients, by the names of the nodes that ran."""
     gradients = graph.gradient_records
-    return {replacement: name for name, replacement in found.items() if name not in ran and name not in gradients}
+    return {replacement: name for name, replacement in replaced.items() if name not in ran and name not in gradients}
 
 
 class _Body:
@@ -67,11 +67,11 @@ class _Body:
     @cached_property
     def consumers(self) -> Mapping[str, Sequence[str]]:
         """The nodes that take the values or the control of each node."""
-        found: dict[str, dict[str, None]] = {}
+        takers: dict[str, dict[str, None]] = {}
         for name, node in self.nodes.items():
             for source in _sources(node):
-                found.setdefault(source, {})[name] = None
-        return {source: tuple(names) for source, names in found.items()}
+                takers.setdefault(source, {})[name] = None
+        return {source: tuple(names) for source, names in takers.items()}
 
 
 _Contents = tuple["Mapping[str, NodeDef]", Collection[str]]
@@ -116,8 +116,8 @@ class RunNames:
         Args:
             call, node: as of `name_of`.
         """
-        found = self._known_node(call, node)
-        return "" if found is None else found.op
+        definition = self._known_node(call, node)
+        return "" if definition is None else definition.op
 
     def inputs_of(self, call: str, node: str) -> list[str]:
         """The names of the nodes whose values and control a node takes.
@@ -125,8 +125,8 @@ class RunNames:
         Args:
             call, node: as of `name_of`.
         """
-        found = self._known_node(call, node)
-        return [] if found is None else _sources(found)
+        definition = self._known_node(call, node)
+        return [] if definition is None else _sources(definition)
 
     def value_inputs_of(self, call: str, node: str) -> list[str]:
         """The names of the nodes whose values a node takes, in the order of its inputs.
@@ -134,8 +134,8 @@ class RunNames:
         Args:
             call, node: as of `name_of`.
         """
-        found = self._known_node(call, node)
-        return [] if found is None else [text.partition(":")[0] for text in found.input if not text.startswith("^")]
+        definition = self._known_node(call, node)
+        return [] if definition is None else [text.partition(":")[0] for text in definition.input if not text.startswith("^")]
 
     def consumers_of(self, call: str, node: str) -> Sequence[str]:
         """The names of the nodes that take the values or the control of a node.
@@ -159,14 +159,14 @@ class RunNames:
 
     def _known_node(self, call: str, node: str) -> NodeDef | None:
         body = self._body(call)
-        found = None if body is None else self._place(body, node)
-        return None if found is None else found[0].nodes[found[1]]
+        place = None if body is None else self._place(body, node)
+        return None if place is None else place[0].nodes[place[1]]
 
     def _find(self, call: str, node: str) -> tuple[str, bool]:
         body = self._body(call)
-        found = None if body is None else self._place(body, node)
-        if found is not None:
-            return self._original(found[0].prefix + found[1]), True
+        place = None if body is None else self._place(body, node)
+        if place is not None:
+            return self._original(place[0].prefix + place[1]), True
         around, _, segment = call.rpartition(" > ")
         return (self._find(around, segment.partition(":")[0])[0] if call else node), False
 
@@ -188,8 +188,8 @@ class RunNames:
             around, _, segment = call.rpartition(" > ")
             caller, _, function = segment.partition(":")
             outer = self._body(around)
-            found = None if outer is None else self._place(outer, caller)
-            self._bodies[call] = None if found is None else self._opened(*found, function)
+            place = None if outer is None else self._place(outer, caller)
+            self._bodies[call] = None if place is None else self._opened(*place, function)
         return self._bodies[call]
 
     def _place(self, body: _Body, name: str) -> tuple[_Body, str] | None:
@@ -200,17 +200,17 @@ class RunNames:
         for count in range(1, len(parts)):
             caller = "/".join(parts[:count])
             inner = self._opened(body, caller, "") if caller in body.nodes else None
-            found = None if inner is None else self._place(inner, "/".join(parts[count:]))
-            if found is not None:
-                return found
+            place = None if inner is None else self._place(inner, "/".join(parts[count:]))
+            if place is not None:
+                return place
         return None
 
     def _opened(self, body: _Body, caller: str, function: str) -> _Body | None:
         """The body of a call, of the function of this name if it calls several."""
         node = body.nodes[caller]
         called = callees_of(node, is_function=node.op in self._library)
-        found = [callee for callee in called if len(called) == 1 or callee.function.name == function]
-        return _Body(f"{body.prefix}{caller}:{found[0].label}/", *self._nodes_of(found[0])) if found else None
+        callees = [callee for callee in called if len(called) == 1 or callee.function.name == function]
+        return _Body(f"{body.prefix}{caller}:{callees[0].label}/", *self._nodes_of(callees[0])) if callees else None
 
     def _labelled(self, body: _Body, caller: str, label: str) -> _Body | None:
         """The body of the callee that views call `label`."""

@@ -35,10 +35,10 @@ class Snapshot:
         """The ids of the nodes that were not there before, and of those that were different."""
         fresh, altered = [], []
         for name, mark in self._marks.items():
-            known = before._marks.get(name)
-            if known is None:
+            previous = before._marks.get(name)
+            if previous is None:
                 fresh.append(self._ids[name])
-            elif known != mark:
+            elif previous != mark:
                 altered.append(self._ids[name])
         return fresh, altered
 

@@ -255,8 +255,8 @@ class StepReader:
     def _same_values(self, event: Event) -> list[TensorStats]:
         """The values of the tensors that have the values of a node without a kernel."""
         sources = takewhile(bool, (self._same.get((event.call, event.node, output)) for output in count()))
-        found = [self._value_of(source, event) for source in sources if source is not None]
-        return [value for value in found if value is not None]
+        values = [self._value_of(source, event) for source in sources if source is not None]
+        return [value for value in values if value is not None]
 
     def _value_of(self, tensor: Key, event: Event) -> TensorStats | None:
         """The value of a tensor in the iteration of an event, or in those around it."""
@@ -264,15 +264,15 @@ class StepReader:
         frame, iteration, around = event.frame, event.iteration, event.around
         while True:
             values = self._values.get((node, frame, iteration, around, call), ())
-            found = next((value for value in values if value.output == output), None)
-            if found is not None or not frame:
-                return found
+            value_of_output = next((value for value in values if value.output == output), None)
+            if value_of_output is not None or not frame:
+                return value_of_output
             (frame, iteration), around = (around[-1], around[:-1]) if around else (("", 0), ())
 
     def _passed_on(self, row: StepRow) -> list[TensorStats]:
         """The value of the input that a node passes on."""
-        given = [self.rows[source].values for source in row.given if self.rows[source].state != DEAD]
-        taken = next((values for values in given if values), [])
+        passed = [self.rows[source].values for source in row.given if self.rows[source].state != DEAD]
+        taken = next((values for values in passed if values), [])
         node = self._tokens.node_of(row.event)
         output = node.inputs[0].index if node is not None and node.inputs else 0
         return [value for value in taken if value.output == output] or taken[:1]
@@ -389,12 +389,12 @@ def _turn(segment: str) -> int:
 
 def _repeated(calls: Iterable[str]) -> set[str]:
     """The first ones of calls that are repeated."""
-    found: set[str] = set()
+    repeated: set[str] = set()
     for call in set(calls):
         inner = call
         while inner:
             around, _, segment = inner.rpartition(" > ")
             if "#" in segment:
-                found.add(_first_of(inner))
+                repeated.add(_first_of(inner))
             inner = around
-    return found
+    return repeated

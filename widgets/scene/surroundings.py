@@ -85,8 +85,8 @@ class _Picture:
             if node is None or consumer not in self._boxes or (producer not in self._boxes and len(self._boxes) >= MOST_BOXES):
                 continue
             self._add(node, "" if note is None else note[1])
-            known = self._edges.get((producer, consumer))
-            label = f"{counted(hidden, 'node')} between" if hidden else "" if known is None else known.label
+            edge = self._edges.get((producer, consumer))
+            label = f"{counted(hidden, 'node')} between" if hidden else "" if edge is None else edge.label
             self._connect(producer, consumer, label, clash=number)
 
     def scene(self) -> Scene:
@@ -107,12 +107,12 @@ class _Picture:
             self._connect(node.name, self._center, "a circle", error=True)
 
     def _find(self, name: str) -> Node | None:
-        given = next((tensor.node for tensor in self._error.inputs if tensor.node.name == name), None)
-        return given or self._graph.find(name)
+        source = next((tensor.node for tensor in self._error.inputs if tensor.node.name == name), None)
+        return source or self._graph.find(name)
 
     def _add(self, node: Node, note: str = "") -> None:
-        known = self._boxes.get(node.name)
-        if known is None or (note and not known.clash):
+        box = self._boxes.get(node.name)
+        if box is None or (note and not box.clash):
             is_center = node.name == self._center
             kind: NodeKind = node_kind(node)
             self._boxes[node.name] = SceneNode(

@@ -53,16 +53,16 @@ class RecordedTimes:
 
     def of(self, nodes: Iterable[Node]) -> Spent:
         """The times of some nodes together."""
-        times, found = self.times, Spent(len(self.times.devices))
+        times, spent = self.times, Spent(len(self.times.devices))
         columns = (times.runs, times.own, times.total, times.lasting, times.shortest, times.longest, times.sizes, times.threads)
         for node in nodes:
             row = self._rows.get(node.name)
             if row is None:
                 continue
-            found.add(*[column[row] for column in columns])
+            spent.add(*[column[row] for column in columns])
             for place, taken in enumerate(times.on[row] if times.on else ()):
-                found.on[place] += taken
-        return found
+                spent.on[place] += taken
+        return spent
 
     def words(self, spent: Spent, count: int) -> str:
         """The times of a box of `count` nodes: `12.3 ms, 41 % of the step, self 0.2 ms, 128 runs`."""
@@ -84,10 +84,10 @@ def recorded_times(graph: Graph) -> RecordedTimes | None:
     trace = last_trace(graph)
     if trace is None:
         return None
-    known = _recorded.get(graph)
-    if known is None or known[0] is not trace or known[1] != graph.version:
-        known = _recorded[graph] = (trace, graph.version, RecordedTimes(run_times(graph, trace)))
-    return known[2]
+    cached = _recorded.get(graph)
+    if cached is None or cached[0] is not trace or cached[1] != graph.version:
+        cached = _recorded[graph] = (trace, graph.version, RecordedTimes(run_times(graph, trace)))
+    return cached[2]
 
 
 def run_times(graph: Graph, trace: Trace) -> RunTimes:
@@ -101,10 +101,10 @@ def run_times(graph: Graph, trace: Trace) -> RunTimes:
         if not is_shown:
             hidden[name] += time.own
             continue
-        found = sums.setdefault(name, Spent(len(busy)))
-        found.add(time.runs, time.own, time.total, time.lasting, time.shortest, time.longest, time.bytes, time.threads)
+        spent = sums.setdefault(name, Spent(len(busy)))
+        spent.add(time.runs, time.own, time.total, time.lasting, time.shortest, time.longest, time.bytes, time.threads)
         for device, taken in time.devices.items():
-            found.on[busy[device]] += taken
+            spent.on[busy[device]] += taken
     for name, own in hidden.items():  # what views do not show is the own time of its caller, whose total has it already
         if name in sums:
             sums[name].own += own

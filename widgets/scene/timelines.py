@@ -60,8 +60,8 @@ def timelines_of(graph: Graph, most: int = MAX_SPANS) -> list[StepTimeline]:
         most: the most spans of each.
     """
     trace = last_trace(graph)
-    found = [] if trace is None else [_recorded(graph, trace, most)]
-    return [*found, _predicted(graph, trace, most)]
+    recorded = [] if trace is None else [_recorded(graph, trace, most)]
+    return [*recorded, _predicted(graph, trace, most)]
 
 
 def box_around(node: str, boxes: Mapping[str, str]) -> str:
@@ -90,8 +90,8 @@ def saved_timelines(graph: Graph) -> list[StepTimeline]:
 
 
 def _recorded(graph: Graph, trace: Trace, most: int) -> StepTimeline:
-    found = to_view("Recorded run", trace.timeline(), most, run_names(graph, trace))
-    return msgspec.structs.replace(found, notes=[*found.notes, *clock_notes(trace)])
+    timeline = to_view("Recorded run", trace.timeline(), most, run_names(graph, trace))
+    return msgspec.structs.replace(timeline, notes=[*timeline.notes, *clock_notes(trace)])
 
 
 def clock_notes(trace: Trace) -> list[str]:

@@ -45,8 +45,8 @@ def op_label(node: Node) -> str:
 
 def user_name(attrs: Mapping[str, AttrValue]) -> str:
     """The name that the user's code has for an argument with these attrs, "" if there is none."""
-    given = attrs.get(USER_NAME)
-    return given.decode("utf-8", "replace") if isinstance(given, bytes) else ""
+    name = attrs.get(USER_NAME)
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
 
 
 def called_functions(node: Node) -> list[str]:

@@ -70,8 +70,8 @@ def example_lines(use: Use, function: str) -> list[str]:
     lines = [f"gc.ops.{function}({', '.join([*_arguments(use, inputs), *filter(None, [_attrs(use)])])})"]
     taken = [] if small else [f"{name} {_type(array)}" for name, array in use.arrays.items()]
     result_texts = [_value(result) if result.size <= MOST_VALUES else _type(result) for result in results]
-    told = " -> ".join(filter(None, [", ".join(taken), ", ".join(result_texts)]))
-    return [*lines, f"    {told if taken or not result_texts else f'-> {told}'}"] if told else lines
+    arrow = " -> ".join(filter(None, [", ".join(taken), ", ".join(result_texts)]))
+    return [*lines, f"    {arrow if taken or not result_texts else f'-> {arrow}'}"] if arrow else lines
 
 
 def _arguments(use: Use, texts: list[str]) -> list[str]:

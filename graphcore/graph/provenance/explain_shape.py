@@ -298,9 +298,9 @@ class _Step:
         if self.fact.kind in {"value", "element"}:
             return self._of_value()
         if self.node.is_opaque and self.fact.kind == "dimension":
-            known = opaque_step(self.node, self.tensor.index, self.fact.index)
-            if known is not None:
-                return *known, self.size
+            step = opaque_step(self.node, self.tensor.index, self.fact.index)
+            if step is not None:
+                return *step, self.size
         like = self.node.like.get(self.tensor.index)
         passed = None if like is not None or self.node.error is not None else self._passed_on()
         if passed is not None:

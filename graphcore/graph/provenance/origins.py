@@ -127,17 +127,17 @@ class Origin(msgspec.Struct, frozen=True, eq=False):
     def lines(self, indent: str = "") -> list[str]:
         """The chain in words, one step a line. Several causes are indented, and a shared part appears once."""
         lines: list[str] = []
-        told: set[int] = set()
+        written: set[int] = set()
         pending: list[tuple[Origin, int]] = [(self, 0)]
         while pending and len(lines) < _MOST_LINES:
             origin, level = pending.pop()
             space = indent + "    " * min(level, _MOST_LEVELS)
             if level:
-                above = ", as above" if id(origin) in told else ""
+                above = ", as above" if id(origin) in written else ""
                 lines.append(f"{space[:-2]}{origin.statement}{above}")
-            if id(origin) in told:
+            if id(origin) in written:
                 continue
-            steps = _way(origin, told)
+            steps = _way(origin, written)
             lines += _way_lines(steps, space)
             last = steps[-1]
             if len(last.because) == 1:
@@ -155,14 +155,14 @@ class Origin(msgspec.Struct, frozen=True, eq=False):
         return str(self)
 
 
-def _way(origin: Origin, told: set[int]) -> list[Origin]:
+def _way(origin: Origin, written: set[int]) -> list[Origin]:
     """The steps from `origin` to the next fork, root or step in `told`; adds them to `told`."""
     steps = [origin]
-    told.add(id(origin))
-    while len(steps[-1].because) == 1 and id(steps[-1].because[0]) not in told:
+    written.add(id(origin))
+    while len(steps[-1].because) == 1 and id(steps[-1].because[0]) not in written:
         steps.append(steps[-1].because[0])
         if steps[-1].because:
-            told.add(id(steps[-1]))
+            written.add(id(steps[-1]))
     return steps
 
 

@@ -36,8 +36,8 @@ def tensors_between(xs: Collection[Tensor], ys: Sequence[Tensor]) -> set[Tensor]
 
 def nodes_between(xs: Collection[Tensor], ys: Sequence[Tensor]) -> list[Node]:
     """The nodes through which gradients go from `ys` to `xs`, tensors of one graph; producers come first."""
-    found = {tensor.node for tensor in tensors_between(xs, ys)}
-    return [node for node in post_order([y.node for y in ys], producers_of) if node in found]
+    between = {tensor.node for tensor in tensors_between(xs, ys)}
+    return [node for node in post_order([y.node for y in ys], producers_of) if node in between]
 
 
 class OuterPass:
@@ -86,7 +86,7 @@ class OuterPass:
         """
         stopped = [self.copies[tensor] for tensor in stop if tensor in self.copies]
         first = self.work.num_node_ids
-        found = gradients_of_reads(
+        parts = gradients_of_reads(
             self.work,
             self.ys,
             self.xs,
@@ -100,7 +100,7 @@ class OuterPass:
         self.outside = self._run_outside(made)
         self.originals |= {argument: captured for captured, argument in self.work.captures.items()}
         self.placed: dict[Tensor, Tensor] = {}
-        return [self._placed_part(part) for part in found]
+        return [self._placed_part(part) for part in parts]
 
     def _placed_part(self, part: Part) -> Part:
         if part is None:
@@ -145,8 +145,8 @@ class OuterPass:
     def _run_outside(self, made: Sequence[Node]) -> set[Node]:
         """The new nodes that run outside: loops and calls that keep values for gradients, and their inputs."""
         among = set(made)
-        given = {seed.node for seed in self.seeds}
-        backward = reachable(given, lambda node: [consumer for consumer, _ in self.work.consumers(node)])
+        seeded = {seed.node for seed in self.seeds}
+        backward = reachable(seeded, lambda node: [consumer for consumer, _ in self.work.consumers(node)])
         keeping = [node for node in made if FORWARD_OF in node.node_def.attr and node not in backward]
         return reachable(keeping, lambda node: [tensor.node for tensor in node.inputs if tensor.node in among])
 
@@ -154,12 +154,12 @@ class OuterPass:
         """The tensor of the body for one of the backward pass."""
         if tensor in self.seeds:
             return self.seeds[tensor]
-        known = self.placed.get(tensor)
-        if known is not None:
-            return known
+        placed = self.placed.get(tensor)
+        if placed is not None:
+            return placed
         if tensor in self.originals:
             return self._captured(self.originals[tensor])
-        needed = post_order([tensor.node], lambda node: [given.node for given in node.inputs if self._is_new(given)])
+        needed = post_order([tensor.node], lambda node: [source.node for source in node.inputs if self._is_new(source)])
         for node in needed:
             self._put(node)
         return self.placed[tensor] if tensor in self.placed else self._captured(self.originals[tensor])
@@ -191,9 +191,9 @@ class OuterPass:
             (self.placed if target is self.body else self.originals)[mine] = theirs
 
     def _captured(self, tensor: Tensor) -> Tensor:
-        found = self.body.as_graph_element(tensor)
-        assert isinstance(found, Tensor)
-        return found
+        captured = self.body.as_graph_element(tensor)
+        assert isinstance(captured, Tensor)
+        return captured
 
     def _controls_of_original(self, node: Node) -> list[Node]:
         texts = node.node_def.attr.get(FORWARD_OF)

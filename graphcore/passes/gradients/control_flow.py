@@ -66,15 +66,15 @@ class ControlFlowGradients:
     def _useful(self) -> set[Node]:
         """The nodes that depend on an x along differentiable edges."""
         back, consumers = self.back, self.structure.consumers
-        found = {x.node for x in back.xs if x.node in self.structure.frames}
+        useful = {x.node for x in back.xs if x.node in self.structure.frames}
         pending = list(back.xs)
         while pending:
             for node, _ in consumers.get(pending.pop(), ()):
-                if node in found or gradient_kind(node) == "stop":
+                if node in useful or gradient_kind(node) == "stop":
                     continue
-                found.add(node)
+                useful.add(node)
                 pending += [tensor for tensor in node.outputs if tensor not in back.stop]
-        return found
+        return useful
 
     def _refuse_stacks(self) -> None:
         """Refuse stacks: a popped value depends on pushes, which no edge shows."""
@@ -230,8 +230,8 @@ class ControlFlowGradients:
         """The variables with a gradient: at the loop's end, or between iterations."""
         back, useful = self.back, self.useful
         candidates = {v.switch.outputs[1]: v for v in loop.variables if v.switch is not None and v.merge in useful}
-        found = {v for v in candidates.values() if v.exit is not None and v.exit.outputs[0] in back.arrived}
-        pending = [variable.next.inputs[0] for variable in found]
+        differentiated = {v for v in candidates.values() if v.exit is not None and v.exit.outputs[0] in back.arrived}
+        pending = [variable.next.inputs[0] for variable in differentiated]
         seen: set[Tensor] = set()
         while pending:
             tensor = pending.pop()
@@ -240,8 +240,8 @@ class ControlFlowGradients:
             seen.add(tensor)
             variable = candidates.get(tensor)
             if variable is not None:
-                if variable not in found:
-                    found.add(variable)
+                if variable not in differentiated:
+                    differentiated.add(variable)
                     pending.append(variable.next.inputs[0])
                 continue
             node = tensor.node
@@ -249,7 +249,7 @@ class ControlFlowGradients:
                 pending += [enter.inputs[0] for enter in self.structure.loop_left_by(node).enters]
             else:
                 pending += [node.inputs[slot] for slot in back.slots(node, useful)]
-        return [variable for variable in loop.variables if variable in found]
+        return [variable for variable in loop.variables if variable in differentiated]
 
     def _start(self, variable: LoopVariable, region: Region) -> Tensor:
         """The initial gradient of a variable in the backward loop."""

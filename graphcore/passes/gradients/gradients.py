@@ -70,10 +70,10 @@ def build_gradients(
     # In the body of a function, the surrounding trace handles this, including captures.
     whole = graph.transaction() if graph.outer is None else graph.lock
     with paused_collector(), whole, graph.name_scope(name):
-        found = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
+        gradients = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
         if graph.outer is None:
             sweep(graph)
-    return found
+    return gradients
 
 
 class Backpropagation:
@@ -109,10 +109,10 @@ class Backpropagation:
 
     def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
         """See `build_gradients`."""
-        self.given.update([given for given in grad_ys if given is not None])
+        self.given.update([grad_y for grad_y in grad_ys if grad_y is not None])
         order = self._between(ys)
-        for i, (y, given) in enumerate(zip(ys, grad_ys, strict=True)):
-            self.arrive(y, given if given is not None else self._ones(y, f"grad_ys_{i}"), None, 0)
+        for i, (y, grad_y) in enumerate(zip(ys, grad_ys, strict=True)):
+            self.arrive(y, grad_y if grad_y is not None else self._ones(y, f"grad_ys_{i}"), None, 0)
         useful = set(order)
         arrived, stop = self.arrived, self.stop
         if self.pops_stacks or any(node.op in CONTROL_FLOW for node in order):
@@ -224,8 +224,8 @@ class Backpropagation:
         ]
         first_new = graph.num_node_ids
         with graph.as_default(), graph.name_scope(scope):
-            found = function(node, *incoming)
-            results = list(found) if isinstance(found, list | tuple) else [found]
+            result = function(node, *incoming)
+            results = list(result) if isinstance(result, list | tuple) else [result]
             if len(results) != len(node.inputs):
                 raise InvalidArgumentError.at(
                     node, f"The gradient of '{node.name}' must return a gradient for each of {len(node.inputs)} inputs, got {len(results)}"
@@ -322,7 +322,7 @@ class Backpropagation:
                 node, f"The gradient of '{node.name}' is a Python function, which gradients within loops and branches do not call"
             )
         try:
-            found = (
+            template = (
                 call_template(node)
                 if node.registration.is_function
                 else gradient_template(op, node.node_def.attr, full=full, plain=not self.simplify)
@@ -330,14 +330,14 @@ class Backpropagation:
         except GraphError as error:
             raise error.with_node(node.name, op=node.op, source=node.source) from None
         inputs, outputs = len(node.inputs), len(node.outputs)
-        if found is not None and (len(found.rets) != inputs or len(found.args) != inputs + outputs):
+        if template is not None and (len(template.rets) != inputs or len(template.args) != inputs + outputs):
             raise InvalidArgumentError.at(
                 node,
                 f"The gradient function of op {node.op} must take {inputs} inputs and {outputs} gradients and give "
-                f"{inputs} results; it takes {len(found.args)} and gives {len(found.rets)}",
+                f"{inputs} results; it takes {len(template.args)} and gives {len(template.rets)}",
             )
-        self.templates[key] = found
-        return found
+        self.templates[key] = template
+        return template
 
     def _inline(self, node: Node, template: GradientTemplate, slots: list[int], scope: str) -> list[Tensor]:
         """The gradients of some inputs of `node`, replayed from the cache or built."""
@@ -403,7 +403,7 @@ class Backpropagation:
 def _within(scope: str, gradients: Iterable[Tensor]) -> list[Node]:
     """The nodes of a scope that `gradients` need."""
     starts = [tensor.node for tensor in gradients if tensor.node.name.startswith(scope)]
-    return post_order(starts, lambda node: [given for given in producers_of(node) if given.name.startswith(scope)])
+    return post_order(starts, lambda node: [producer for producer in producers_of(node) if producer.name.startswith(scope)])
 
 
 class _NodeValues:

@@ -151,10 +151,10 @@ class LoopRegion(Region):
 
     def value(self, tensor: Tensor) -> Value:
         """A tensor of the loop in the matching iteration of the backward loop."""
-        found = self._values.get(tensor)
-        if found is None:
-            found = self._values[tensor] = self._fetched(tensor)
-        return found
+        value = self._values.get(tensor)
+        if value is None:
+            value = self._values[tensor] = self._fetched(tensor)
+        return value
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """`value`, converted to a tensor."""
@@ -170,9 +170,9 @@ class LoopRegion(Region):
         if node.op in ENTER and node in self.loop.invariants():
             outside = self.outer.tensor(node.inputs[0])
             return self.build.enter(outside, self._back, self.loop.parallel_iterations, node, "enter", constant=True)
-        known = constant_value(tensor) if tensor.dtype.as_numpy is not None and tensor.shape.num_elements <= _MOST_CONSTANT else None
-        if known is not None:
-            return TensorValue(known, tensor.dtype.base)
+        constant = constant_value(tensor) if tensor.dtype.as_numpy is not None and tensor.shape.num_elements <= _MOST_CONSTANT else None
+        if constant is not None:
+            return TensorValue(constant, tensor.dtype.base)
         return self._kept(tensor)
 
     def _count(self) -> tuple[Node, Tensor]:

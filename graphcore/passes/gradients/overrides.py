@@ -76,18 +76,18 @@ def gradient_function(node: Node) -> GradientFunction | None:
     name = _override(node)
     if not name or name in op_registry:
         return None
-    found = _functions.get(name)
-    if found is None:
+    function = _functions.get(name)
+    if function is None:
         raise NotFoundError.at(
             node, f"'{node.name}' asks for the gradient '{name}', which is not registered: gc.RegisterGradient('{name}') registers one"
         )
-    return found
+    return function
 
 
 def slots_with_gradients(node: Node) -> frozenset[int] | None:
     """The inputs that a custom gradient may give gradients of, None if it does not tell beforehand."""
-    found: frozenset[int] | None = getattr(_functions.get(_override(node)), "slots", None)
-    return found
+    slots: frozenset[int] | None = getattr(_functions.get(_override(node)), "slots", None)
+    return slots
 
 
 def op_of_gradient(node: Node) -> str:

@@ -54,7 +54,7 @@ def gradients_of_reads(
     graph: Graph,
     ys: Sequence[Tensor],
     reads: Sequence[Tensor],
-    given: Sequence[Tensor | None],
+    grad_ys: Sequence[Tensor | None],
     *,
     of_variables: Collection[int],
     name: str,
@@ -79,16 +79,16 @@ def gradients_of_reads(
     gathers: Mapping[int, list[Tensor]] = {
         i: gathered_from(reads[i], {*stop_gradients, *others, *reads} - {reads[i]}) for i in of_variables if reads[i] not in others
     }
-    rows = list(dict.fromkeys(tensor for found in gathers.values() for tensor in found))
-    found = build_gradients(
-        graph, ys, [*reads, *rows], given, name=name, stop_gradients=[*stop_gradients, *rows], simplify=simplify, trace=trace
+    rows = list(dict.fromkeys(tensor for gradients in gathers.values() for tensor in gradients))
+    gradients = build_gradients(
+        graph, ys, [*reads, *rows], grad_ys, name=name, stop_gradients=[*stop_gradients, *rows], simplify=simplify, trace=trace
     )
-    by_rows = dict(zip(rows, found[len(reads) :], strict=True))
+    by_rows = dict(zip(rows, gradients[len(reads) :], strict=True))
     results: list[Part] = []
     for i, read in enumerate(reads):
-        parts: list[Part] = [found[i]]
+        parts: list[Part] = [gradients[i]]
         if i in of_variables and read.node.registration.traits.reads_variable == "rows":
-            parts = [_of_rows(read, found[i], name, simplify)]
+            parts = [_of_rows(read, gradients[i], name, simplify)]
         parts += [_of_rows(tensor, by_rows[tensor], name, simplify) for tensor in gathers.get(i, ())]
         results.append(combined(graph, parts, name))
     return results
@@ -101,7 +101,7 @@ def gathered_from(value: Tensor, closed: Collection[Tensor]) -> list[Tensor]:
         value: the value of a variable.
         closed: tensors that are left out, with what is gathered from them.
     """
-    found: list[Tensor] = []
+    gathers: list[Tensor] = []
     pending = [value]
     while pending:
         tensor = pending.pop()
@@ -111,8 +111,8 @@ def gathered_from(value: Tensor, closed: Collection[Tensor]) -> list[Tensor]:
             if node.op == IDENTITY:
                 pending.append(node.outputs[0])
             elif _gathers_rows(node):
-                found.append(node.outputs[0])
-    return found
+                gathers.append(node.outputs[0])
+    return gathers
 
 
 def _gathers_rows(node: Node) -> bool:
@@ -146,8 +146,8 @@ def _of_rows(rows: Tensor, gradient: Tensor | None, name: str, simplify: bool) -
 
 def _shape_of_handle(handle: Tensor) -> str:
     """The text of the node that gives the shape of a variable: a constant if it is known."""
-    known = (handle.node.handle_data or {}).get(handle.index)
-    shape = handle_to_shape(known[0].shape) if known else None
+    data = (handle.node.handle_data or {}).get(handle.index)
+    shape = handle_to_shape(data[0].shape) if data else None
     if shape is None or not shape.is_fully_defined:
         return "VariableShape[out_type=int32](params)"
     sizes = shape.as_list()

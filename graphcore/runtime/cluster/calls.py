@@ -28,9 +28,9 @@ async def call_actor(rpc: Any, address: str, key: str, method: str, *arguments: 
         OSError, KeyError: see `UNREACHABLE`.
         Exception: an error of the method.
     """
-    given = [to_serialize(argument) for argument in arguments]
+    args = [to_serialize(argument) for argument in arguments]
     try:
-        reply = await rpc(address).actor_execute(actor=key, function=method, args=given, kwargs={})
+        reply = await rpc(address).actor_execute(actor=key, function=method, args=args, kwargs={})
     except RuntimeError as error:  # a worker that has lost its scheduler closes its connections; errors of methods come in replies
         raise ConnectionError(str(error)) from error
     if reply["status"] != "OK":

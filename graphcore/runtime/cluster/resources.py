@@ -116,8 +116,8 @@ class ClusterResources(ResourceManager):
 
     def _held(self) -> list[tuple[Link, list[Held]]]:
         """The resources of each task that is not lost."""
-        found = []
+        asked = []
         for link in self._connection.links.values():
             with suppress(AbortedError):
-                found.append((link, self._connection.ask(link, "held")))
-        return found
+                asked.append((link, self._connection.ask(link, "held")))
+        return asked

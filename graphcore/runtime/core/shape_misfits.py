@@ -83,7 +83,7 @@ def _joined(text: str, inputs: Sequence[Named]) -> tuple[Named, Named] | None:
 
 def _pair(inputs: Sequence[Named], fit: Callable[[tuple[int, ...], tuple[int, ...]], bool]) -> tuple[Named, Named] | None:
     """The first two inputs with shapes that do not fit."""
-    shaped = [each for each in inputs if each[1]]
+    shaped = [tensor for tensor in inputs if tensor[1]]
     return next(((one, other) for place, one in enumerate(shaped) for other in shaped[place + 1 :] if not fit(one[1], other[1])), None)
 
 

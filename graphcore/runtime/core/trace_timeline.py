@@ -60,7 +60,7 @@ class _Recorded:
         by_device: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
         for held in memory:
             by_device[held.device].append((held.start, held.end, held.bytes))
-        peaks = {event.device or self.local: 0 for event in self.events} | {device: peak(found) for device, found in by_device.items()}
+        peaks = {event.device or self.local: 0 for event in self.events} | {device: peak(lives) for device, lives in by_device.items()}
         return make_timeline(clock, self.spans, peaks, simulated, memory=memory)
 
     def _by_tokens(self) -> list[Held]:

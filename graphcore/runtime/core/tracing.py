@@ -240,11 +240,11 @@ class Trace:
         origin = min([event.ns for event in self.events], default=0)
         ops = {node.name: node.op for node in self.nodes}
         devices = {device: number for number, device in enumerate(dict.fromkeys([event.device or CPU for event in self.events]))}
-        told: list[dict[str, Any]] = [
+        entries: list[dict[str, Any]] = [
             {"ph": "M", "name": "process_name", "pid": number, "args": {"name": self.label(device)}} for device, number in devices.items()
         ]
         for device, stats in self._runs():
-            told.append(
+            entries.append(
                 {
                     "ph": "X",
                     "name": f"{stats.call} > {stats.node_name}" if stats.call else stats.node_name,
@@ -256,7 +256,7 @@ class Trace:
                     "args": {"bytes": stats.output_bytes, **_place(stats)},
                 }
             )
-        told += [
+        entries += [
             {
                 "ph": "i",
                 "s": "t",
@@ -270,7 +270,7 @@ class Trace:
             for event in self.events
             if event.kind in _INSTANTS
         ]
-        return {"traceEvents": told, "displayTimeUnit": "ns"}
+        return {"traceEvents": entries, "displayTimeUnit": "ns"}
 
     def label(self, device: str) -> str:
         """The name of a device, marked if it is simulated."""
@@ -332,12 +332,12 @@ def _run(event: Event) -> _Run:
     return event.node, event.frame, event.iteration, event.around, event.call
 
 
-def _place(told: Event | NodeExecStats) -> dict[str, Any]:
+def _place(run: Event | NodeExecStats) -> dict[str, Any]:
     """The loops and calls of an event for trace viewers, without empty entries."""
-    fields: dict[str, Any] = {"frame": told.frame, "iteration": told.iteration}
-    if told.around:
-        fields |= {"frame": "/".join([*[frame for frame, _ in told.around], told.frame]), "iteration": list(told.iterations)}
-    return fields | {name: value for name, value in (("call", told.call), ("how", told.how)) if value}
+    fields: dict[str, Any] = {"frame": run.frame, "iteration": run.iteration}
+    if run.around:
+        fields |= {"frame": "/".join([*[frame for frame, _ in run.around], run.frame]), "iteration": list(run.iterations)}
+    return fields | {name: value for name, value in (("call", run.call), ("how", run.how)) if value}
 
 
 def _elsewhere(open_runs: dict[tuple[_Run, int], Event], run: _Run) -> Event | None:

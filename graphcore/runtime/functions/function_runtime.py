@@ -164,7 +164,7 @@ class FunctionLibraryRuntime:
     def find_node(self, function: str, node: str) -> Node | None:
         """The node of this name in the graph of a function that was run, None if there is none."""
         graphs = [item.graph for item in self.handles.items() if item.name == function and item.runnable is not None]
-        return next((found for graph in reversed(graphs) if (found := graph.find(node)) is not None), None)
+        return next((node_found for graph in reversed(graphs) if (node_found := graph.find(node)) is not None), None)
 
     def debug_string(self, handle: int) -> str:
         """The graph to run, as text.
@@ -270,8 +270,8 @@ class FunctionLibraryRuntime:
         functions = self._functions_of(options)
         if name not in functions.library and name != GRADIENT_OP:
             raise NotFoundError(f"Function {name} is not defined.", op=name)
-        given: Any = attrs
-        item = FunctionItem(self, name, given, options, key, functions)
+        chosen: Any = attrs
+        item = FunctionItem(self, name, chosen, options, key, functions)
         item.resources.variables, item.resources.shared = self.resources.variables, self.resources.shared
         return item
 

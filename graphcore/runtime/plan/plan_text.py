@@ -142,8 +142,8 @@ class Writer:
         line = self._call(number, operation)
         if self.watched:
             if not operation.apart:
-                told = [value.name for value in (operation.inputs if operation.node.op in SEND else operation.outputs)]
-                line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
+                values = [value.name for value in (operation.inputs if operation.node.op in SEND else operation.outputs)]
+                line = f"before({number}); {line}; after({', '.join([str(number), *values])})"
                 taken = [value.name for value in ending if value not in released]
                 if taken:  # while the kernel ran, both were live
                     line = f"old = {', '.join(taken)}; {line}; del old"

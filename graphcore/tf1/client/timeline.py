@@ -27,11 +27,11 @@ class Timeline:
 
     def generate_chrome_trace_format(self, show_dataflow: bool = True, show_memory: bool = False) -> str:  # noqa: ARG002 - TensorFlow's
         """The run in the Trace Event Format, with times in microseconds from the first node, as JSON text."""
-        told: list[dict[str, Any]] = []
+        entries: list[dict[str, Any]] = []
         starts = [stats.all_start_nanos for device in self._stats.dev_stats for stats in device.node_stats]
         for number, device in enumerate(self._stats.dev_stats):
-            told.append({"ph": "M", "name": "process_name", "pid": number, "args": {"name": device.device}})
-            told += [
+            entries.append({"ph": "M", "name": "process_name", "pid": number, "args": {"name": device.device}})
+            entries += [
                 {
                     "ph": "X",
                     "cat": "Op",
@@ -44,4 +44,4 @@ class Timeline:
                 }
                 for stats in device.node_stats
             ]
-        return json.dumps({"traceEvents": told})
+        return json.dumps({"traceEvents": entries})

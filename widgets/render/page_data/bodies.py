@@ -30,11 +30,11 @@ def _tensor_key(tensor: Tensor, seen: dict[int, int]) -> object:
     dims = handles[tensor.index].dims if tensor.index < len(handles) else None
     places = None if dims is None else tuple([seen.setdefault(id(dim), len(seen)) for dim in dims])
     value = None if tensor.dtype.is_ref else inferred_value(tensor)
-    known = (
+    content = (
         None if value is None else (value.dtype.str, value.shape, value.tobytes() if value.dtype != object else tuple(value.reshape(-1)))
     )
     held = [(entry.dtype, entry.shape.dims and [dim.value for dim in entry.shape.dims]) for entry in _held(tensor)]
-    return tensor.dtype.text, tensor.graph.shape_text(tensor), places, known, repr(held)
+    return tensor.dtype.text, tensor.graph.shape_text(tensor), places, content, repr(held)
 
 
 def _held(tensor: Tensor) -> HandleData:

@@ -145,8 +145,8 @@ class Writer:
     def write_bodies(self) -> Steps[None]:
         """Write the bodies of the calls that were met, and of those in them."""
         while self.pending:
-            place, body, opener, given = self.pending.pop()
-            self.spaces[place] = yield from Space(self, body.graph, f"{body.path}/", opener, body, given).write()
+            place, body, opener, arguments = self.pending.pop()
+            self.spaces[place] = yield from Space(self, body.graph, f"{body.path}/", opener, body, arguments).write()
 
     def data(self) -> PageData:
         """The written spaces with all tables."""
@@ -190,7 +190,7 @@ class Writer:
             classes = [own.class_of(node) for node in nodes]
         except Exception as error:  # noqa: BLE001 - a user's function must not cost the user the page
             return OwnClasses(failure=failure_note(error))
-        return OwnClasses(classes=one_column([self.tables.texts[found] for found in classes]))
+        return OwnClasses(classes=one_column([self.tables.texts[text] for text in classes]))
 
     def bodies_of(self, call: Call, given: dict[str, Tensor]) -> list[BodyRecord]:
         """The bodies of a call; those that are not known yet are to be written."""

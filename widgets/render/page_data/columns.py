@@ -96,13 +96,13 @@ class Columns:
                 yield
             place = number[row.full_name]
             scopes.append(paths[row.path])
-            for each in row.inputs:
-                slots.append(each.slot)
-                if each.info is None:
-                    producers.append(place - number[each.name])
+            for source in row.inputs:
+                slots.append(source.slot)
+                if source.info is None:
+                    producers.append(place - number[source.name])
                 else:
                     producers.append(0)
-                    self.foreign.append(self._foreign(each, each.info))
+                    self.foreign.append(self._foreign(source, source.info))
             awaited.extend([place - number[other] for other in row.waits])
             kinds.append(texts[row.kind])
             details.append(texts[row.detail])
@@ -161,8 +161,8 @@ class Columns:
 
     def _foreign_dim(self, key: int) -> int:
         """The number of a dimension from elsewhere: negative, unless a node of the space has it too."""
-        known = None if self._merges else self.dims.get(key)
-        return self._foreign_dims.setdefault(key, -1 - len(self._foreign_dims)) if known is None else known
+        place = None if self._merges else self.dims.get(key)
+        return self._foreign_dims.setdefault(key, -1 - len(self._foreign_dims)) if place is None else place
 
 
 def one_column(values: list[int]) -> list[int]:

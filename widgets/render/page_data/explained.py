@@ -35,7 +35,7 @@ def chain_record(node: Node, outside: OutsideOrigins) -> list[tuple[list[tuple[s
     """The chains of a node's error: pairs of producer and consumer, and notes at nodes."""
     fault = fault_of(node)
     chains = () if fault is None else fault.chains
-    found = []
+    records = []
     for chain in chains:
         steps: list[tuple[str, str]] = []
         notes: list[tuple[str, str]] = []
@@ -43,8 +43,8 @@ def chain_record(node: Node, outside: OutsideOrigins) -> list[tuple[list[tuple[s
             steps.append((producer, consumer))
             if note:
                 notes.append(note)
-        found.append((steps, notes))
-    return found
+        records.append((steps, notes))
+    return records
 
 
 def why_rows(nodes: Sequence[Node], outside: OutsideOrigins) -> Steps[dict[int, list[Why]]]:
@@ -54,9 +54,9 @@ def why_rows(nodes: Sequence[Node], outside: OutsideOrigins) -> Steps[dict[int, 
     """
     rows: dict[int, list[Why]] = {}
     for place, node in enumerate(nodes):
-        found = why_of(node, outside, outside.steps.of(node.graph))
-        if found:
-            rows[place] = found
+        whys = why_of(node, outside, outside.steps.of(node.graph))
+        if whys:
+            rows[place] = whys
         yield
     return rows
 
@@ -113,9 +113,9 @@ class SlotNames:
 
     def of(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of a node's inputs and of its outputs."""
-        known = self._of_op.get(node.op)
-        if known is not None:
-            return known
+        rows = self._of_op.get(node.op)
+        if rows is not None:
+            return rows
         inputs, outputs = names_of_slots(node)
         names = tuple(inputs), tuple(outputs)
         definition = node.op_def

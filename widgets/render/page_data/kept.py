@@ -144,12 +144,12 @@ class KeptRows:
     def _consumers(self, others: set[str]) -> set[str]:
         """The nodes that take outputs of nodes which are gone, replaced, or back again, or wait for them."""
         missing = self._maker.missing
-        found = {name for other in others for name in missing.get(other, ())}
+        consumers = {name for other in others for name in missing.get(other, ())}
         gone = others & self._nodes.keys()
         for name, row in self._rows.items() if gone else ():
-            if not gone.isdisjoint([each.name for each in row.inputs]) or not gone.isdisjoint(row.waits):
-                found.add(name)
-        return found
+            if not gone.isdisjoint([source.name for source in row.inputs]) or not gone.isdisjoint(row.waits):
+                consumers.add(name)
+        return consumers
 
 
 _rows: Final[Attached[KeptRows]] = Attached()
@@ -157,19 +157,19 @@ _rows: Final[Attached[KeptRows]] = Attached()
 
 def rows_of(graph: Graph) -> KeptRows:
     """The rows that all pictures of a graph share."""
-    found = _rows.of(graph)
-    if found is None:
-        found = KeptRows(graph)
-        _rows.set(graph, found)
-    return found
+    rows = _rows.of(graph)
+    if rows is None:
+        rows = KeptRows(graph)
+        _rows.set(graph, rows)
+    return rows
 
 
 def _differing(one: Marks, other: Marks) -> set[str]:
     """The nodes of which two looks at a graph say different things."""
-    found = {name for name, _ in one.records.items() ^ other.records.items()}
-    found |= one.gradients ^ other.gradients
-    found |= one.differentiated ^ other.differentiated
-    found.update([name for name, _ in one.origins.items() ^ other.origins.items()])
-    found.update([name for name, sizes in other.sizes.items() if one.sizes.get(name) != sizes])
-    found.update(one.sizes.keys() - other.sizes.keys())
-    return found
+    differing = {name for name, _ in one.records.items() ^ other.records.items()}
+    differing |= one.gradients ^ other.gradients
+    differing |= one.differentiated ^ other.differentiated
+    differing.update([name for name, _ in one.origins.items() ^ other.origins.items()])
+    differing.update([name for name, sizes in other.sizes.items() if one.sizes.get(name) != sizes])
+    differing.update(one.sizes.keys() - other.sizes.keys())
+    return differing

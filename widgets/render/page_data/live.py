@@ -58,11 +58,11 @@ class LiveData:
         rows, removed = self._changes.take()
         if whole:
             rows, removed = self._kept.rows, []
-        known = self._calls
+        calls = self._calls
         made = self._change(rows, removed, whole=whole, share=True)
         # An error in a body is explained through its call: then each call has bodies of its own.
         if any(head.errors for head in made.head.spaces[1:]):
-            self._calls = known
+            self._calls = calls
             made = self._change(rows, removed, whole=whole, share=False)
         self._number += 1
         return made
@@ -94,7 +94,7 @@ class LiveData:
             removed=removed,
             merges=kept.marks.merges,
             dims=list(written.dims),
-            origins=[each for row in rows if row.origin for each in (row.id, ids[row.origin])],
+            origins=[number for row in rows if row.origin for number in (row.id, ids[row.origin])],
             with_bodies=calls is not None,
             head=data.head,
             texts=data.texts,

@@ -125,36 +125,36 @@ class Marks:
     @classmethod
     def of(cls, graph: Graph, backward: AbstractSet[str] | None) -> Marks:
         """The marks of a graph, or of a body with these nodes of the backward pass; without `sizes`."""
-        found = cls()
-        found.merges = len(graph) <= MAX_NODES
+        marks = cls()
+        marks.merges = len(graph) <= MAX_NODES
         if backward is not None:
-            found.gradients = backward
+            marks.gradients = backward
         elif graph.gradient_records:
-            found.records = dict(graph.gradient_records)
-            found.gradients = _backward(graph, found.records)
-            found.differentiated = {record.forward for record in found.records.values()}
-            found.origins = origins_of(graph)
-        return found
+            marks.records = dict(graph.gradient_records)
+            marks.gradients = _backward(graph, marks.records)
+            marks.differentiated = {record.forward for record in marks.records.values()}
+            marks.origins = origins_of(graph)
+        return marks
 
 
 def _backward(graph: Graph, records: Mapping[str, GradientRecord]) -> set[str]:
     """The recorded gradient nodes, and those in scopes that mostly consist of such nodes."""
     nodes = graph.nodes
-    found = {node.name for node in nodes if node.name in records}
-    if not found:
-        return found
+    backward = {node.name for node in nodes if node.name in records}
+    if not backward:
+        return backward
     names = sorted([node.name for node in nodes])
-    recorded = [0, *accumulate([name in found for name in names])]
+    recorded = [0, *accumulate([name in backward for name in names])]
     helpers: dict[str, list[str]] = {}
     for name in names:
         path = name.rpartition("/")[0]
-        if path and name not in found:
+        if path and name not in backward:
             helpers.setdefault(path, []).append(name)
     for path, inside in helpers.items():
         first, end = bisect_left(names, f"{path}/"), bisect_left(names, f"{path}0")  # "0" comes after "/"
         if 2 * (recorded[end] - recorded[first]) > end - first:
-            found.update(inside)
-    return found
+            backward.update(inside)
+    return backward
 
 
 class RowMaker:
@@ -243,10 +243,10 @@ class RowMaker:
         return name[len(self._prefix) :]
 
     def _is_there(self, awaited: Node, node: Node) -> bool:
-        found = self._graph.find(awaited.name) is not None
-        if not found:
+        is_there = self._graph.find(awaited.name) is not None
+        if not is_there:
             self.missing.setdefault(awaited.name, set()).add(node.name)
-        return found
+        return is_there
 
     def _source(self, node: Node) -> SourceRow | None:
         origin = node.source
@@ -281,17 +281,17 @@ class RowMaker:
             sizes: tuple[tuple[object, ...] | None, ...] = tuple(
                 [None if h.dims is None else tuple([_named_size(dim) for dim in h.dims]) for h in node.output_handles]
             )
-            is_numbered = any(None in each for each in sizes if each is not None)
+            is_numbered = any(None in shape for shape in sizes if shape is not None)
         else:
             sizes = tuple([None if h.dims is None else tuple([dim.value for dim in h.dims]) for h in node.output_handles])
-            is_numbered = self._backward is None and any(-1 in each for each in sizes if each is not None)
+            is_numbered = self._backward is None and any(-1 in shape for shape in sizes if shape is not None)
         if is_numbered or len(sizes) != len(node.output_types):
             return tuple([_info(tensor) for tensor in node.outputs])
         key = node.output_types, sizes
-        known = self._infos.get(key)
-        if known is None:
-            known = self._infos[key] = tuple([_info(tensor) for tensor in node.outputs])
-        return known
+        infos = self._infos.get(key)
+        if infos is None:
+            infos = self._infos[key] = tuple([_info(tensor) for tensor in node.outputs])
+        return infos
 
     def _gradient(self, node: Node) -> OfGradient | None:
         record = self.marks.records.get(node.name)

@@ -54,12 +54,12 @@ class AttrTexts:
             return self._made(node)
         try:
             key = (node.op, tuple(attr.items()))
-            known = self._known.get(key)
+            described = self._known.get(key)
         except TypeError:  # a function with lists as attrs
             return self._made(node)
-        if known is None:
-            known = self._known[key] = self._made(node)
-        return known
+        if described is None:
+            described = self._known[key] = self._made(node)
+        return described
 
     def _made(self, node: Node) -> _Described:
         lines = [f"{name}={attr_text(value)}" for name, value in sorted(node.attr.items())]

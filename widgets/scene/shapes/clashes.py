@@ -60,7 +60,7 @@ def _origin(tensor: Tensor, sizes: set[int]) -> tuple[int, Tensor]:
     for size in sorted(sizes):
         current = tensor
         for _ in range(MAX_STEPS):
-            before = next((given for given in current.node.inputs if size in _sizes(given)), None)
+            before = next((source for source in current.node.inputs if size in _sizes(source)), None)
             if before is None or before is current:
                 break
             current = before

@@ -57,8 +57,8 @@ def size_texts(tensor: Tensor) -> list[str]:
     version, numbers = _KNOWN.get(graph, (-1, {}))
     if version != graph.version:
         numbers = {}
-        for each in unknown_classes(graph):
-            numbers.setdefault(each, len(numbers))
+        for dim in unknown_classes(graph):
+            numbers.setdefault(dim, len(numbers))
         _KNOWN[graph] = graph.version, numbers
     classes = graph.dimension_classes([tensor.name]).get(tensor.name, ())
     return [

@@ -35,7 +35,7 @@ def why_of(node: Node, outside: OutsideOrigins, steps: KnownSteps | None = None)
     node.graph.settle()
     if len(node.graph) > MAX_NODES:
         return []
-    found: list[Why] = []
+    whys: list[Why] = []
     for tensor in node.outputs[:MAX_OUTPUTS]:
         try:
             origins = explain_sizes(tensor, steps or KnownSteps(), MOST_FACTS)
@@ -45,12 +45,12 @@ def why_of(node: Node, outside: OutsideOrigins, steps: KnownSteps | None = None)
         for origin in origins:
             kind, place = origin.fact.kind, origin.fact.index
             if kind == "held":
-                found.append(_why(f"dimension {place} of what it stands for", origin, outside))
+                whys.append(_why(f"dimension {place} of what it stands for", origin, outside))
             elif kind == "rank":
-                found.append(_why(f"rank{name}", origin, outside))
+                whys.append(_why(f"rank{name}", origin, outside))
             else:
-                found.append(_why(f"dimension {place}{name}", origin, outside, f"{tensor.index}:{place}"))
-    return found
+                whys.append(_why(f"dimension {place}{name}", origin, outside, f"{tensor.index}:{place}"))
+    return whys
 
 
 def chains_of(node: Node, outside: OutsideOrigins) -> list[Why]:
@@ -63,22 +63,22 @@ def chains_of(node: Node, outside: OutsideOrigins) -> list[Why]:
 def _why(what: str, origin: Origin, outside: OutsideOrigins, key: str = "") -> Why:
     steps: list[WhyStep] = []
     roots: list[int] = []
-    told: set[tuple[Fact, str, str]] = set()
+    written: set[tuple[Fact, str, str]] = set()
     pending: list[tuple[Origin, int]] = [(origin, 0)]
     while pending and len(steps) < MAX_WALKED:
         current, depth = pending.pop()
         name = current.node
-        given = outside.of(current)
-        if given is not None:
-            steps.append(WhyStep(text=f"is {given.fact}, given by the call", name=name, depth=depth))
-            pending.append((given, depth))
+        argument = outside.of(current)
+        if argument is not None:
+            steps.append(WhyStep(text=f"is {argument.fact}, given by the call", name=name, depth=depth))
+            pending.append((argument, depth))
             continue
         text = f"{current.statement}: {current.text}" if depth and (not steps or steps[-1].depth != depth) else current.text
         identity = current.fact, name, current.text
-        if current.because and identity in told:
+        if current.because and identity in written:
             steps.append(WhyStep(text=f"{current.statement}, as above", name=name, depth=depth))
             continue
-        told.add(identity)
+        written.add(identity)
         if not current.because:
             roots.append(len(steps))
         source = source_row(current.source) if not current.because else None

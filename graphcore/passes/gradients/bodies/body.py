@@ -215,8 +215,8 @@ class GradientBody:
 
     def _fold(self, node: BodyNode, inputs: list[Value]) -> bool:
         arrays = [self.known_array(value) for value in inputs]
-        known = [array for array in arrays if array is not None and array.size <= MAX_FOLDED]
-        if len(known) != len(arrays) or not arrays:
+        constants = [array for array in arrays if array is not None and array.size <= MAX_FOLDED]
+        if len(constants) != len(arrays) or not arrays:
             return False
         registration = self.graph.library.look_up(node.node_def.op)
         if registration.kernel is None or not registration.traits.pure or registration.op_def.is_stateful or _calls_function(node):
@@ -231,11 +231,11 @@ class GradientBody:
             op=node.node_def.op,
             input_types=tuple(types[0]),
             output_types=tuple(types[1]),
-            constants=tuple(known),
+            constants=tuple(constants),
         )
         try:
             with np.errstate(all="ignore"):
-                result = registration.kernel(context)(*known)
+                result = registration.kernel(context)(*constants)
         except GraphError:
             return False  # it may fail at run time, and only in a branch that is taken
         results = list(result) if isinstance(result, tuple | list) else [result]
@@ -430,9 +430,9 @@ _OF_GRADIENTS: Final[dict[str, _Shortcut]] = {
 
 
 def _shortcut_of(body: GradientBody, node: BodyNode) -> _Shortcut | None:
-    found = _OF_GRADIENTS.get(node.node_def.op)
-    if found is not None:
-        return found
+    shortcut = _OF_GRADIENTS.get(node.node_def.op)
+    if shortcut is not None:
+        return shortcut
     traits = body.traits_of(node)
     if traits.numbers_from_shapes is not None:
         return _shape

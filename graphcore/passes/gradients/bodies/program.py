@@ -64,22 +64,22 @@ def knowledge_key(forward: Node, values: Sequence[Tensor]) -> Key:
         values: its inputs, its outputs, and the gradients of these.
     """
     unknown: dict[int, int] = {}
-    known: list[object] = []
+    key: list[object] = []
     for tensor in values:
         node = tensor.node
         dims = node.output_handles[tensor.index].dims
         if dims is None:
-            known.append(unknown.setdefault(id(node.output_handles[tensor.index]), -len(unknown) - 2))
+            key.append(unknown.setdefault(id(node.output_handles[tensor.index]), -len(unknown) - 2))
             continue
         sizes = tuple([dim.value for dim in dims])
         if -1 in sizes:
             sizes = tuple([dim.value if dim.value >= 0 else unknown.setdefault(id(dim), -len(unknown) - 2) for dim in dims])
-        known.append(sizes)
+        key.append(sizes)
     if forward.requested_values:
-        known += [None if array is None else (array.dtype, array.shape, array.tobytes()) for array in _read(forward)]
+        key += [None if array is None else (array.dtype, array.shape, array.tobytes()) for array in _read(forward)]
     if len(values) > len(set(values)):
-        known.append(tuple([values.index(tensor) for tensor in values]))
-    return tuple(known)
+        key.append(tuple([values.index(tensor) for tensor in values]))
+    return tuple(key)
 
 
 def _read(forward: Node) -> list[Array | None]:

@@ -67,13 +67,13 @@ class GradientTemplate:
 
 def call_template(node: Node) -> GradientTemplate:
     """The gradient of a function call: one SymbolicGradient node, resolved in the library at run time."""
-    given = [dtype.base for dtype in (*node.input_types, *node.output_types)]
+    types = [dtype.base for dtype in (*node.input_types, *node.output_types)]
     wanted = [dtype.base for dtype in node.input_types]
-    attrs: dict[str, AttrValue] = {"Tin": tuple(given), "Tout": tuple(wanted), "f": Func(node.op, dict(node.node_def.attr))}
-    args = [f"x{index}" for index in range(len(given))]
+    attrs: dict[str, AttrValue] = {"Tin": tuple(types), "Tout": tuple(wanted), "f": Func(node.op, dict(node.node_def.attr))}
+    args = [f"x{index}" for index in range(len(types))]
     signature = OpDef(
         name=f"{node.op}_grad",
-        input_arg=tuple([ArgDef(name=name, type=dtype) for name, dtype in zip(args, given, strict=True)]),
+        input_arg=tuple([ArgDef(name=name, type=dtype) for name, dtype in zip(args, types, strict=True)]),
         output_arg=tuple([ArgDef(name=f"dx{index}", type=dtype) for index, dtype in enumerate(wanted)]),
     )
     body = NodeDef("gradient", "SymbolicGradient", tuple(args), "", attrs)
@@ -106,16 +106,16 @@ def gradient_template(op: str, attrs: Attrs, *, full: bool = False, plain: bool 
     creator = (full and entry.full_gradient) or (not plain and entry.exact_gradient) or creator
     public = {name: value for name, value in attrs.items() if not name.startswith("_")}
     key = (creator, frozenset(public.items()))
-    found = _cache.get(key)
-    if found is None:
+    template = _cache.get(key)
+    if template is None:
         try:
             function = creator(public)
-            found = _cache[key] = GradientTemplate(with_actual_sizes(op, function), public)
-            found.function = function
+            template = _cache[key] = GradientTemplate(with_actual_sizes(op, function), public)
+            template.function = function
         except GraphError as error:
             error.message = f"gradient of op {op}: {error.message}"
             raise
-    return found
+    return template
 
 
 def forget() -> None:

@@ -22,7 +22,7 @@ def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node,
     """The nodes and inputs through which a gradient would reach `x` if their functions passed it on."""
     ahead = flow.paths_from(x)
     passed_on = {(node, slot) for parts in trace.contributions.values() for _, node, slot in parts}
-    found = []
+    kept = []
     for node in sorted(flow.upstream, key=lambda node: node.id):
         if not any(tensor in trace.contributions for tensor in node.outputs):
             continue
@@ -33,8 +33,8 @@ def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node,
             if source is not x and (source.node not in ahead or source.node is x.node):
                 continue
             if (node, slot) not in passed_on:
-                found.append((node, slot))
-    return found
+                kept.append((node, slot))
+    return kept
 
 
 def cut_inside(x: Tensor, flow: Flow, node: Node, slot: int) -> Cut:

@@ -101,21 +101,21 @@ class Flow:
         if x is not self.y and x not in self.consumers:
             return [self._no_path(x)]
         before = self.paths_from(x)
-        found: dict[tuple[CutKind, Node], tuple[int, str, Node, Node]] = {}
+        nearest: dict[tuple[CutKind, Node], tuple[int, str, Node, Node]] = {}
         stopped = [tensor for tensor in self.reached & self.stop if tensor.node in before and tensor is not x]
         for tensor in sorted(stopped, key=_id):
-            found["stop_gradients", tensor.node] = 0, "is among stop_gradients", tensor.node, tensor.node
+            nearest["stop_gradients", tensor.node] = 0, "is among stop_gradients", tensor.node, tensor.node
         for node, slot in sorted(self.blocked, key=lambda item: (-item[0].id, item[1])):
             source = node.inputs[slot]
             if source is not x and (source.node not in before or source.node is x.node):
                 continue
             kind, culprit, reason = self._reason(x, node, slot)
             length = before.lengths[source.node] + self._paths_to.lengths.get(node, 0)
-            known = found.get((kind, culprit))
-            if known is None or length < known[0]:
-                found[kind, culprit] = length, reason, source.node, node
+            nearer = nearest.get((kind, culprit))
+            if nearer is None or length < nearer[0]:
+                nearest[kind, culprit] = length, reason, source.node, node
         cuts, steps_left = [], _MOST_STEPS
-        for (kind, culprit), (_, reason, last, first) in found.items():
+        for (kind, culprit), (_, reason, last, first) in nearest.items():
             path: tuple[Node, ...] = ()
             if steps_left > 0:
                 path = (*before.path(last), *self._paths_to.path(first)[1 if last is first else 0 :])

@@ -64,15 +64,17 @@ def _reasons(node: Node, slots: Sequence[int], outputs: Sequence[int], depth: in
 
 def _influenced(body: FunctionBody, arguments: Sequence[Tensor]) -> list[Tensor]:
     """The loop variables that change with some of them, in any round."""
-    found = set(arguments)
+    influenced = set(arguments)
     while True:
-        nodes = reachable([tensor.node for tensor in found], lambda node: [consumer for consumer, slot in node.consumers() if slot >= 0])
+        nodes = reachable(
+            [tensor.node for tensor in influenced], lambda node: [consumer for consumer, slot in node.consumers() if slot >= 0]
+        )
         more = {
             body.arg_nodes[number].outputs[0] for number, ret in enumerate(body.ret_nodes) if ret in nodes and number < len(body.arg_nodes)
-        } - found
+        } - influenced
         if not more:
-            return [arg.outputs[0] for arg in body.arg_nodes if arg.outputs[0] in found]
-        found |= more
+            return [arg.outputs[0] for arg in body.arg_nodes if arg.outputs[0] in influenced]
+        influenced |= more
 
 
 def _on_ways_to(ret: Tensor, arguments: Sequence[Tensor], name: str, depth: int) -> Iterator[str]:

@@ -83,19 +83,19 @@ class GradientPaths:
 
     def shortest(self, most: int) -> list[tuple[Node, ...]]:
         """The shortest paths, from x to y."""
-        found: list[tuple[Node, ...]] = []
+        paths: list[tuple[Node, ...]] = []
         ticket = count()
         # Among paths of equal length the latest one is continued first, so that one is complete before the next begins.
         waiting: list[tuple[int, int, Tensor, int, _Path]] = [(0, next(ticket), self.y, 0, None)]
-        while waiting and len(found) < most:
+        while waiting and len(paths) < most:
             _, _, tensor, length, path = heappop(waiting)
             if tensor is self.x:
-                found.append((tensor.node, *_unrolled(path)))
+                paths.append((tensor.node, *_unrolled(path)))
                 continue
             for hop in reversed(self._hops.get(tensor.node, [])):
                 longer = length + len(hop.through)
                 heappush(waiting, (longer + self._distance[hop.source], -next(ticket), hop.source, longer, (hop, path)))
-        return found
+        return paths
 
     def _producers_first(self) -> list[Node]:
         def producers(node: Node) -> list[Node]:

@@ -67,8 +67,8 @@ class PathsFrom:
         node = source.node
         if node in self._leaving:
             return self._leaving[node]
-        given = self._given.get(node, self.x)
-        return None if source.dtype in self._differentiable else Leaving(node, source, given)
+        passed = self._given.get(node, self.x)
+        return None if source.dtype in self._differentiable else Leaving(node, source, passed)
 
     def _outputs(self, node: Node) -> Sequence[Tensor]:
         return (self.x,) if node is self.x.node else node.outputs
@@ -78,11 +78,11 @@ class PathsFrom:
             self._leaving[consumer] = self._leaving[producer]
             return
         taken = [self.x] if producer is self.x.node else [tensor for tensor in consumer.inputs if tensor.node is producer]
-        given = next((tensor for tensor in taken if tensor.dtype in self._differentiable), None)
-        if given is None:
+        passed = next((tensor for tensor in taken if tensor.dtype in self._differentiable), None)
+        if passed is None:
             self._leaving[consumer] = Leaving(producer, taken[0], self._given.get(producer, self.x))
         else:
-            self._given[consumer] = given
+            self._given[consumer] = passed
 
 
 class PathsTo:

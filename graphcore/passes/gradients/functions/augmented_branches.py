@@ -30,7 +30,7 @@ def augment_branches(
     """
     graph, functions = node.graph, branch_functions(node)
     name = graph.names.unique(f"{scope}forward")
-    more = [tensor for found in values for tensor in found]
+    more = [tensor for kept in values for tensor in kept]
     branches = []
     for i, role in enumerate(branch_roles(node)):
         body = bodies[i]
@@ -68,8 +68,8 @@ def branch_functions(node: Node) -> list[Func]:
         InvalidArgumentError: it names none.
     """
     attrs = node.node_def.attr
-    found = [attrs.get("then_branch"), attrs.get("else_branch")] if node.op in IF else attrs.get("branches")
-    branches = [item for item in found if isinstance(item, Func)] if isinstance(found, list | tuple) else []
+    attr = [attrs.get("then_branch"), attrs.get("else_branch")] if node.op in IF else attrs.get("branches")
+    branches = [item for item in attr if isinstance(item, Func)] if isinstance(attr, list | tuple) else []
     if not branches or len(branches) < (2 if node.op in IF else 1):
         raise InvalidArgumentError.at(node, f"'{node.name}' (op {node.op}) names no branches")
     return branches

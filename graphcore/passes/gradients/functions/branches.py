@@ -59,9 +59,11 @@ class _BranchGradients:
             return {}
         needed = [body.needed_backward(self.given(body)) for body in self.bodies]
         taken = [body.taken_from_forward(nodes, self.given(body)) for body, nodes in zip(self.bodies, needed, strict=True)]
-        used = {body.args.index(tensor) for body, found in zip(self.bodies, taken, strict=True) for tensor in found if is_argument(tensor)}
+        used = {
+            body.args.index(tensor) for body, tensors in zip(self.bodies, taken, strict=True) for tensor in tensors if is_argument(tensor)
+        }
         used |= {number for number in self.wanted if any(body.gradients[number] is None for body in self.bodies)}
-        values = [[tensor for tensor in found if not is_argument(tensor)] for found in taken]
+        values = [[tensor for tensor in tensors if not is_argument(tensor)] for tensors in taken]
         handed_over = self.handed_over(values) if any(values) else []
         arguments = sorted(used)
         name = self.back.graph.names.unique(f"{self.scope}{self.node.name.rpartition('/')[2]}")
@@ -89,12 +91,12 @@ class _BranchGradients:
     def handed_over(self, values: list[list[Tensor]]) -> list[Tensor]:
         """The outputs of the augmented node for some values of each branch."""
         everything = AllValues(self.node) if self.keeps_all else None
-        if everything is not None and all(everything.include(i, self.bodies[i], found) for i, found in enumerate(values)):
+        if everything is not None and all(everything.include(i, self.bodies[i], tensors) for i, tensors in enumerate(values)):
             made = everything.add(self.scope)
             return [
                 keep_shape(self.back.graph, output, tensor)
-                for i, found in enumerate(values)
-                for output, tensor in zip(everything.outputs(made, i, self.bodies[i], found), found, strict=True)
+                for i, tensors in enumerate(values)
+                for output, tensor in zip(everything.outputs(made, i, self.bodies[i], tensors), tensors, strict=True)
             ]
         return augment_branches(self.node, self.bodies, values, self.scope).outputs[len(self.node.outputs) :]
 
@@ -106,8 +108,8 @@ class _BranchGradients:
             copier.tensors[body.args[i]] = target.argument(body.args[i].node.name, body.args[i].dtype, body.args[i].shape)
         for dy in body.dys.values():
             copier.tensors[dy] = target.argument(dy.node.name, dy.dtype, dy.shape)
-        for i, found in enumerate(values):
-            for tensor in found:
+        for i, tensors in enumerate(values):
+            for tensor in tensors:
                 argument = target.argument(tensor.node.name.rpartition("/")[2], tensor.dtype, tensor.shape)
                 if i == number:
                     copier.tensors[tensor] = argument

@@ -61,19 +61,19 @@ def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], 
     graph, called = back.graph, called_function(node.node_def)
     selection = tuple(arrived_outputs(back, node)), tuple(slots)
     shapes, handles = tuple([tensor.shape for tensor in node.inputs]), handles_of(node.inputs)
-    found = _shared_gradient(back, called, shapes, handles, selection)
-    if found.gradient is None:
+    shared = _shared_gradient(back, called, shapes, handles, selection)
+    if shared.gradient is None:
         return {}
-    inputs = [back.forward_value(node.inputs[number]) for number in found.arguments]
+    inputs = [back.forward_value(node.inputs[number]) for number in shared.arguments]
     handed_over: list[Tensor] = []
-    if found.forward is not None:
-        augmented = new_augmented_call(node, found.forward, scope)
-        handed_over = [augmented.outputs[number] for number in found.values]
+    if shared.forward is not None:
+        augmented = new_augmented_call(node, shared.forward, scope)
+        handed_over = [augmented.outputs[number] for number in shared.values]
     name = graph.names.unique(f"{scope}gradient")
     inputs += [back.output_gradient(node, number, scope) for number in selection[0]]
     inputs += [back.forward_value(tensor) for tensor in handed_over]
-    made = new_node(graph, node, name, found.gradient.op, inputs, found.gradient.types, found.gradient.attrs)
-    return {slot: keep_shape(graph, tensor, node.inputs[slot]) for slot, tensor in zip(found.wanted, made.outputs, strict=True)}
+    made = new_node(graph, node, name, shared.gradient.op, inputs, shared.gradient.types, shared.gradient.attrs)
+    return {slot: keep_shape(graph, tensor, node.inputs[slot]) for slot, tensor in zip(shared.wanted, made.outputs, strict=True)}
 
 
 class _Gradient(msgspec.Struct, frozen=True, eq=False):
@@ -113,8 +113,8 @@ class _Forward:
         self.body: DifferentiatedBody | None = body
         self.label = label
         self.selection = selection
-        given = [gradient for gradient in body.gradients.values() if gradient is not None]
-        self.kept = [tensor for tensor in body.taken_from_forward(body.needed_backward(given), given) if not is_argument(tensor)]
+        gradients = [gradient for gradient in body.gradients.values() if gradient is not None]
+        self.kept = [tensor for tensor in body.taken_from_forward(body.needed_backward(gradients), gradients) if not is_argument(tensor)]
         self.positions = {(tensor.node.name, tensor.index): len(body.rets) + i for i, tensor in enumerate(self.kept)}
         self.nodes = {tensor.node.name: tensor.node.node_def for tensor in self.kept}
         self.call: Call | None = None
@@ -173,16 +173,16 @@ def _shared_gradient(
     back: Differentiation, called: Func, shapes: tuple[Shape, ...], handles: tuple[Handle, ...], selection: _Selection
 ) -> _Gradient:
     library = back.graph.library
-    known = _shared.setdefault(library, _SharedGradients())
+    shared = _shared.setdefault(library, _SharedGradients())
     attrs = {key: value for key, value in called.attr.items() if not key.startswith("_")}
     definition = library.find(called.name)
     keeps_all = back.keeps_all or (definition is not None and definition.signature.is_stateful)
     key: _Key = (canonicalize(called.name, attrs), shapes, handles, back.simplify, keeps_all, num_replacements())
-    found = known.gradients.get((key, selection))
-    if found is None or not found.origins.are_current(library):
-        found = _Function(back, Func(called.name, attrs), shapes, handles, known, key, keeps_all=keeps_all).gradient(selection)
-        _cache(known.gradients, (key, selection), found)
-    return found
+    gradient = shared.gradients.get((key, selection))
+    if gradient is None or not gradient.origins.are_current(library):
+        gradient = _Function(back, Func(called.name, attrs), shapes, handles, shared, key, keeps_all=keeps_all).gradient(selection)
+        _cache(shared.gradients, (key, selection), gradient)
+    return gradient
 
 
 class _Function:
@@ -212,35 +212,35 @@ class _Function:
         widest = None if self.keeps_all else self.widest()
         is_widest = widest is not None and widest.selection == selection
         body = widest.body if widest is not None and is_widest and widest.body is not None else self.differentiated(selection)
-        given = {number: gradient for number in selection[1] if (gradient := body.gradients[number]) is not None}
-        if not given:
+        gradients = {number: gradient for number in selection[1] if (gradient := body.gradients[number]) is not None}
+        if not gradients:
             return _Gradient((), None, (), None, (), self.origins([]))
-        nodes = body.needed_backward(given.values())
-        taken = body.taken_from_forward(nodes, given.values())
+        nodes = body.needed_backward(gradients.values())
+        taken = body.taken_from_forward(nodes, gradients.values())
         numbers = {arg: number for number, arg in enumerate(body.args)}
         arguments = sorted([numbers[tensor] for tensor in taken if is_argument(tensor)])
         values = [tensor for tensor in taken if not is_argument(tensor)]
         forward, positions = self.forward(body, selection, values, widest) if values else (None, {})
         values.sort(key=positions.__getitem__)
         inputs = [*[body.args[number] for number in arguments], *body.dys.values(), *values]
-        call = self.define(body, self.label("gradient", None if is_widest else selection), nodes, inputs, given)
+        call = self.define(body, self.label("gradient", None if is_widest else selection), nodes, inputs, gradients)
         names = [call.function] if forward is None else [call.function, forward.function]
-        return _Gradient(tuple(given), call, tuple(arguments), forward, tuple(sorted(positions.values())), self.origins(names))
+        return _Gradient(tuple(gradients), call, tuple(arguments), forward, tuple(sorted(positions.values())), self.origins(names))
 
     def forward(
         self, body: DifferentiatedBody, selection: _Selection, values: Sequence[Tensor], widest: _Forward | None
     ) -> tuple[Call, dict[Tensor, int]]:
         """A call of a forward function that returns `values`, and their indices among its outputs."""
-        given = _ForwardOfAll(self.graph, self.called) if self.keeps_all else widest
-        known = {} if given is None else {tensor: given.position(body, tensor) for tensor in values}
-        positions = {tensor: position for tensor, position in known.items() if position is not None}
-        if given is None or len(positions) < len(values):
-            given = _Forward(body, self.label("forward", selection), selection, self.called.name)
-            positions = {tensor: len(body.rets) + number for number, tensor in enumerate(given.kept)}
-        return given.define(self.graph), positions
+        forward = _ForwardOfAll(self.graph, self.called) if self.keeps_all else widest
+        places = {} if forward is None else {tensor: forward.position(body, tensor) for tensor in values}
+        positions = {tensor: position for tensor, position in places.items() if position is not None}
+        if forward is None or len(positions) < len(values):
+            forward = _Forward(body, self.label("forward", selection), selection, self.called.name)
+            positions = {tensor: len(body.rets) + number for number, tensor in enumerate(forward.kept)}
+        return forward.define(self.graph), positions
 
     def define(
-        self, body: DifferentiatedBody, label: str, nodes: Sequence[Node], inputs: Sequence[Tensor], given: dict[int, Tensor]
+        self, body: DifferentiatedBody, label: str, nodes: Sequence[Node], inputs: Sequence[Tensor], gradients: dict[int, Tensor]
     ) -> Call:
         """The backward function."""
         target = FunctionGraph.within(self.graph, label)
@@ -248,8 +248,8 @@ class _Function:
         for index, tensor in enumerate(inputs):
             copier.tensors[tensor] = target.argument(short_name(tensor), tensor.dtype, tensor.shape, index)
         copier.copy(nodes)
-        results = [copier.tensor(gradient) for gradient in given.values()]
-        add_returns(target, results, [f"d{body.args[number].node.name}" for number in given])
+        results = [copier.tensor(gradient) for gradient in gradients.values()]
+        add_returns(target, results, [f"d{body.args[number].node.name}" for number in gradients])
         return Call.of(define_body(target, label, (), inline_attrs(body.fdef), shared=True), inputs, results)
 
     def widest(self) -> _Forward | None:
@@ -258,9 +258,9 @@ class _Function:
         With it, gradients with respect to different arguments share a single run of the function.
         """
         library = self.graph.library
-        found = self.known.forwards.get(self.key)
-        if found is not None and found.origins.are_current(library):
-            return found if isinstance(found, _Forward) else None
+        forward = self.known.forwards.get(self.key)
+        if forward is not None and forward.origins.are_current(library):
+            return forward if isinstance(forward, _Forward) else None
         before = library.state()
         forward = None
         try:
@@ -297,8 +297,8 @@ class _Function:
 
 def _some(names: Sequence[str], chosen: Sequence[int]) -> str:
     """The names of some arguments; a list counts as one name, so there may be fewer names than numbers."""
-    known = [names[number] if number < len(names) else str(number) for number in chosen[:_MOST_NAMED]]
-    return "_".join(known if len(chosen) <= _MOST_NAMED else [*known, "and", str(len(chosen) - _MOST_NAMED), "more"])
+    shown = [names[number] if number < len(names) else str(number) for number in chosen[:_MOST_NAMED]]
+    return "_".join(shown if len(chosen) <= _MOST_NAMED else [*shown, "and", str(len(chosen) - _MOST_NAMED), "more"])
 
 
 def _cache(kept: dict[_Key, Any], key: _Key, value: object) -> None:

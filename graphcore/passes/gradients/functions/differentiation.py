@@ -149,19 +149,19 @@ class DifferentiatedBody:
             UnimplementedError: a registered gradient takes a tensor from outside of the function.
         """
         graph = self.graph
-        known = set(graph.op_nodes())
+        before = set(graph.op_nodes())
         for number in rets:
             ret = self.rets[number]
             self.dys[number] = _argument(graph, f"dy_{number}", ret.dtype.base)
             graph.set_shape(self.dys[number], ret.shape)
-        known |= {tensor.node for tensor in self.dys.values()}
-        found = back.within(
+        before |= {tensor.node for tensor in self.dys.values()}
+        gradients = back.within(
             graph, [self.rets[i] for i in rets], [self.args[i] for i in wanted], list(self.dys.values()), keeps_all=keeps_all
         )
         self._refuse_captures()
-        self.gradients = dict(zip(wanted, found, strict=True))
+        self.gradients = dict(zip(wanted, gradients, strict=True))
         order = topological_order(graph)
-        made = [node for node in order if node not in known]
+        made = [node for node in order if node not in before]
         self.forward |= self._augmented_nodes(made)
         self.forward_order = [node for node in order if node in self.forward]
         self.backward = [node for node in made if node not in self.forward]
@@ -180,16 +180,16 @@ class DifferentiatedBody:
 
     def _augmented_nodes(self, made: Sequence[Node]) -> set[Node]:
         """The forward nodes made by the backward pass: augmented ones, and their inputs."""
-        found: set[Node] = set()
+        augmented: set[Node] = set()
         among = set(made)
         for node in reversed(made):
             is_augmented = FORWARD_OF in node.node_def.attr and self._runs_forward(node, among)
             if is_augmented:
                 self._note_augmented(node)
-            if is_augmented or node in found:
-                found.add(node)
-                found |= {tensor.node for tensor in node.inputs if tensor.node in among}
-        return found
+            if is_augmented or node in augmented:
+                augmented.add(node)
+                augmented |= {tensor.node for tensor in node.inputs if tensor.node in among}
+        return augmented
 
     def _note_augmented(self, augmented: Node) -> None:
         node = find_original(augmented)
@@ -198,11 +198,11 @@ class DifferentiatedBody:
 
     def _runs_forward(self, node: Node, made: set[Node]) -> bool:
         """True iff a node does not depend on the incoming gradients."""
-        given = {tensor.node for tensor in self.dys.values()}
+        seeds = {tensor.node for tensor in self.dys.values()}
         pending, seen = [node], {node}
         while pending:
             for tensor in pending.pop().inputs:
-                if tensor.node in given:
+                if tensor.node in seeds:
                     return False
                 if tensor.node in made and tensor.node not in seen:
                     seen.add(tensor.node)

@@ -40,7 +40,7 @@ def functional_gradient(node: Node, *, simplify: bool = True) -> FunctionalGradi
             numbers), with branches and loops (their gradients here can be differentiated again), or with ops that have outputs without a
             gradient (which only this pass refuses).
     """
-    found = _BY_OP.get(node.op)
-    if found is not None:
-        return None if runs_itself(node) else found
+    gradient = _BY_OP.get(node.op)
+    if gradient is not None:
+        return None if runs_itself(node) else gradient
     return function_gradients if is_differentiated_call(node, simplify=simplify) else None

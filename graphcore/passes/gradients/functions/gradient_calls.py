@@ -64,8 +64,8 @@ def _through_call(back: Differentiation, node: Node, function: FunctionDef, slot
 
 def _gradients(back: Differentiation, node: Node, function: FunctionDef, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
     """The gradients of a node that is equivalent to a call of `function`."""
-    given = [back.output_gradient(node, index, scope) for index in range(len(node.outputs))]
-    inputs = [*[back.forward_value(tensor) for tensor in node.inputs], *given]
+    dys = [back.output_gradient(node, index, scope) for index in range(len(node.outputs))]
+    inputs = [*[back.forward_value(tensor) for tensor in node.inputs], *dys]
     wanted = tuple([dtypes.float32 if dtype.base is dtypes.resource else dtype.base for dtype in node.input_types])
     attrs: dict[str, AttrValue] = {
         "Tin": tuple([tensor.dtype.base for tensor in inputs]),

@@ -41,10 +41,10 @@ class InstantiatedFunctions:
             InvalidArgumentError: the function cannot be instantiated for these attrs.
         """
         key = canonicalize(name, attrs)
-        known = self._bodies.get(key)
-        if known is None or not known.is_current(self.library):
-            known = self._bodies[key] = _CachedBody(self._make(name, attrs), self.library, NodeDef("", name, (), "", attrs))
-        return known.body
+        cached = self._bodies.get(key)
+        if cached is None or not cached.is_current(self.library):
+            cached = self._bodies[key] = _CachedBody(self._make(name, attrs), self.library, NodeDef("", name, (), "", attrs))
+        return cached.body
 
     def _make(self, name: str, attrs: Attrs) -> FunctionBody:
         if name == GRADIENT_OP:

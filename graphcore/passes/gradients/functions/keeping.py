@@ -46,8 +46,8 @@ class AllValues:
 
     def include(self, function: int, body: DifferentiatedBody, values: Sequence[Tensor]) -> bool:
         """True iff they include `values` of another body of function number `function`."""
-        known = self.bodies[function] if self.can_be_returned else None
-        return known is not None and all(known.position(body.place(tensor)) is not None for tensor in values)
+        kept = self.bodies[function] if self.can_be_returned else None
+        return kept is not None and all(kept.position(body.place(tensor)) is not None for tensor in values)
 
     def add(self, scope: str, controls: Sequence[Node] = ()) -> Node:
         """Add the augmented node to the graph of the node.

@@ -61,9 +61,9 @@ _sorts: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, _Sort]]] = 
 
 
 def _sort_of(library: FunctionLibraryDefinition, name: str) -> _Sort:
-    known = _sorts.setdefault(library, {})
-    found = known.get(name)
-    if found is None or found.version != library.version:
+    sorts = _sorts.setdefault(library, {})
+    sort = sorts.get(name)
+    if sort is None or sort.version != library.version:
         definition = library.find(name)
         assert definition is not None
         reachable = library.reachable_definitions(definition)
@@ -71,8 +71,8 @@ def _sort_of(library: FunctionLibraryDefinition, name: str) -> _Sort:
         overridden = any(GRADIENT_OP in inner.attr for function in (definition, *reachable) for inner in function.node_def)
         is_plain = not overridden and ops.isdisjoint(_BRANCHES_AND_LOOPS)
         is_plain = is_plain and not any(_has_state(library, op) or _drops_some(library, op) for op in ops)
-        found = known[name] = _Sort(library.version, name in reachable, is_plain)
-    return found
+        sort = sorts[name] = _Sort(library.version, name in reachable, is_plain)
+    return sort
 
 
 def runs_itself(node: Node) -> bool:

@@ -79,9 +79,9 @@ class _LoopGradients:
         body, wanted = self.body, [slot for slot in slots if slot in self.active]
         if not wanted:
             return {}
-        given = [gradient for gradient in body.gradients.values() if gradient is not None]
-        nodes = body.needed_backward(given)
-        taken = body.taken_from_forward(nodes, given)
+        gradients = [gradient for gradient in body.gradients.values() if gradient is not None]
+        nodes = body.needed_backward(gradients)
+        taken = body.taken_from_forward(nodes, gradients)
         # Zeros have the shape of the incoming gradient. A variable whose shape changes is needed for that shape.
         for number in self.active:
             if body.gradients[number] is None:
@@ -127,10 +127,10 @@ class _LoopGradients:
         return new_loop(self.node, name, [Func(function.name) for function in functions], inputs, {})
 
     def arguments(self, target: FunctionGraph, kept: Sequence[Tensor], invariant: Sequence[Tensor]) -> list[Tensor]:
-        found = [target.argument("rounds", dtypes.int32, Shape([]))]
-        found += [target.argument(dy.node.name, dy.dtype, dy.shape) for dy in self.body.dys.values()]
-        found += [target.argument(f"list_{i}", dtypes.variant, Shape([])) for i in range(len(kept))]
-        return found + [target.argument(tensor.node.name, tensor.dtype, tensor.shape) for tensor in invariant]
+        arguments = [target.argument("rounds", dtypes.int32, Shape([]))]
+        arguments += [target.argument(dy.node.name, dy.dtype, dy.shape) for dy in self.body.dys.values()]
+        arguments += [target.argument(f"list_{i}", dtypes.variant, Shape([])) for i in range(len(kept))]
+        return arguments + [target.argument(tensor.node.name, tensor.dtype, tensor.shape) for tensor in invariant]
 
     def one_round_back(
         self, target: FunctionGraph, nodes: Sequence[Node], kept: Sequence[Tensor], invariant: Sequence[Tensor]

@@ -39,8 +39,8 @@ def has_no_rows(node: Node) -> bool:
 
 def replace_map_gradients(graph: Graph) -> bool:
     """Replace each MapAccumulateGrad in a body by a call of such a function. True iff there are any."""
-    found = [node for node in graph.op_nodes() if node.op == MAP_GRADIENT]
-    for node in found:
+    gradients = [node for node in graph.op_nodes() if node.op == MAP_GRADIENT]
+    for node in gradients:
         function = function_of_map_gradient(graph, node)
         attrs = {"f": Func(function.name), "Tin": _types(node.inputs), "Tout": _types(node.outputs)}
         call = graph.apply_op("PartitionedCall", [node.inputs], attrs, f"{node.name}_loop")
@@ -49,7 +49,7 @@ def replace_map_gradients(graph: Graph) -> bool:
                 if consumer.inputs[slot] is mine:
                     graph.update_edge(call, theirs.index, consumer, slot)
         graph.remove_node(node)
-    return bool(found)
+    return bool(gradients)
 
 
 def _types(tensors: Sequence[Tensor]) -> tuple[dtypes.DType, ...]:
@@ -71,17 +71,22 @@ class _MapGradient:
 
     def define(self) -> FunctionDef:
         target = FunctionGraph.within(self.graph, self.label)
-        given = [target.argument(f"arg_{i}", tensor.dtype, tensor.shape) for i, tensor in enumerate(self.node.inputs)]
-        theta, (x, u, y, dy) = given[: self.count], given[self.count :]
+        args = [target.argument(f"arg_{i}", tensor.dtype, tensor.shape) for i, tensor in enumerate(self.node.inputs)]
+        theta, (x, u, y, dy) = args[: self.count], args[self.count :]
         starts = _one(target, "ConcatV2", [[_one(target, "ExpandDims", [u, 0], "first"), y], 0], "starts")
         sizes = _one(target, "Shape", [x], "sizes")
         row = _one(target, "Slice", [sizes, _ints(target, [1], "one"), _ints(target, [-1], "rest")], "row")
-        known = x.shape.as_list()[1:] if x.shape.rank is not None else None
-        element = _ints(target, -1 if known is None else [-1 if size is None else size for size in known], "element_shape")
+        inner = x.shape.as_list()[1:] if x.shape.rank is not None else None
+        element = _ints(target, -1 if inner is None else [-1 if size is None else size for size in inner], "element_shape")
         attrs: dict[str, Any] = {"element_dtype": self.dtype, "shape_type": dtypes.int32}
         rows = target.apply_op("EmptyTensorList", [element, _ints(target, -1, "any_number")], attrs, "no_rows").outputs[0]
         number = _one(target, "GatherV2", [sizes, 0, 0], "number")
-        variables = [number, _one(target, "ZerosLike", [u], "zero"), rows, *[_one(target, "ZerosLike", [each], "zeros") for each in theta]]
+        variables = [
+            number,
+            _one(target, "ZerosLike", [u], "zero"),
+            rows,
+            *[_one(target, "ZerosLike", [weight], "zeros") for weight in theta],
+        ]
         loop = self.loop(target, variables, [*theta, x, starts, dy])
         _, du, rows, *dtheta = loop.outputs[: 3 + self.count]
         stacked = target.apply_op("TensorListStack", [rows, row], {"element_dtype": self.dtype}, "stacked").outputs[0]
@@ -115,10 +120,10 @@ class _MapGradient:
         sums, constant = rest[: self.count], rest[self.count :]
         theta, (x, starts, dy) = constant[: self.count], constant[self.count :]
         at = _one(graph, "Sub", [left, 1], "at")
-        row, start, given = [_one(graph, "GatherV2", [each, at, 0], "row") for each in (x, starts, dy)]
-        for tensor, like in ((row, x), (start, du), (given, du)):
+        row, start, dy_row = [_one(graph, "GatherV2", [array, at, 0], "row") for array in (x, starts, dy)]
+        for tensor, like in ((row, x), (start, du), (dy_row, du)):
             graph.set_shape(tensor, like.shape if like is du else Shape(None if x.shape.rank is None else x.shape.as_list()[1:]))
-        *parts, dx, before = self.gradient(graph, [*theta, row, start, _one(graph, "AddV2", [given, du], "arriving")])
+        *parts, dx, before = self.gradient(graph, [*theta, row, start, _one(graph, "AddV2", [dy_row, du], "arriving")])
         longer = graph.apply_op("TensorListPushBack", [rows, dx], {"element_dtype": self.dtype}, "keep").outputs[0]
         totals = [_one(graph, "AddV2", [total, part], "sum") for total, part in zip(sums, parts, strict=True)]
         for tensor, like in ((before, du), *zip(totals, sums, strict=True)):

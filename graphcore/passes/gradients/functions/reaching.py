@@ -45,8 +45,8 @@ class Reaching:
             return []
         if node not in self._by_node:
             self._by_node[node] = self._through_bodies(node)
-        known = self._by_node[node]
-        slots = range(len(node.inputs)) if known is None else sorted(known[tensor.index])
+        reached = self._by_node[node]
+        slots = range(len(node.inputs)) if reached is None else sorted(reached[tensor.index])
         return [node.inputs[slot] for slot in slots if node.inputs[slot].dtype.base in FLOWING]
 
     def _through_bodies(self, node: Node) -> list[set[int]] | None:
@@ -79,17 +79,17 @@ def _closure(once: list[set[int]] | None) -> list[set[int]] | None:
     """The dependences of a loop's results, from those of one iteration."""
     if once is None:
         return None
-    found = [{number} | args for number, args in enumerate(once)]
+    closed = [{number} | args for number, args in enumerate(once)]
     sizes: list[int] = []
-    while sizes != [len(args) for args in found]:
-        sizes = [len(args) for args in found]
-        found = [args.union(*[found[arg] for arg in args]) for args in found]
-    return found
+    while sizes != [len(args) for args in closed]:
+        sizes = [len(args) for args in closed]
+        closed = [args.union(*[closed[arg] for arg in args]) for args in closed]
+    return closed
 
 
 def _united(branches: Sequence[list[set[int]] | None]) -> list[set[int]] | None:
     """The dependences of a conditional's results; its first input is the choice."""
-    known = [branch for branch in branches if branch is not None]
-    if not known or len(known) < len(branches):
+    reached = [branch for branch in branches if branch is not None]
+    if not reached or len(reached) < len(branches):
         return None
-    return [{1 + arg for args in parts for arg in args} for parts in zip(*known, strict=True)]
+    return [{1 + arg for args in parts for arg in args} for parts in zip(*reached, strict=True)]

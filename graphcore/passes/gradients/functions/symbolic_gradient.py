@@ -121,8 +121,8 @@ class _Helper:
         attrs_of_op = dict(node.node_def.attr)
         if self.needs_full(node):
             attrs_of_op[FULL] = True
-        given = [self.total(tensor) for tensor in node.outputs]
-        inputs = [*node.inputs, *given]
+        dys = [self.total(tensor) for tensor in node.outputs]
+        inputs = [*node.inputs, *dys]
         types = tuple([_gradient_type(tensor.dtype) for tensor in node.inputs])
         attrs: dict[str, AttrValue] = {
             "Tin": tuple([tensor.dtype.base for tensor in inputs]),
