@@ -51,6 +51,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph FILE                  show the graph in a file: of TensorFlow, ONNX, PyTorch, Keras, TFLite and others; it follows the file
     %graph EXPRESSION            show what an expression gives: a graph, or a model of another framework, as in %graph models[0]
     %graph model(x)              show a call of a PyTorch module, or of a function of PyTorch or JAX, without computing it
+    %graph --mirror loss(m(x))   show the call with its gradients beside it, as the autograd of PyTorch records them
     %graph diff                  show the difference that the last cell with nodes of the graph has made
     %graph diff 3                show the difference from the state before In [3]
     %graph diff NAME             show it for the graph of a variable
@@ -115,6 +116,9 @@ def parse_graph_line(line: str) -> GraphLine:
     Raises:
         UsageError: an unknown word, a missing or unknown value, or a repeated option.
     """
+    mirrored = _mirrored_expression(line)
+    if mirrored:
+        return GraphLine(name=mirrored, mirror=True)
     if is_expression(line) and line.strip() not in PLACES:
         return GraphLine(name=line.strip())
     values: dict[str, str | bool] = {}
@@ -134,6 +138,14 @@ def parse_graph_line(line: str) -> GraphLine:
     if "focus" in values and ("diff" in values or PLACES.get(place) == "off"):
         raise UsageError(f"%graph: {FOCUS} brings a node of a graph into view; it does not go with '{values.get('diff', place)}'.")
     return msgspec.convert({**values, "place": PLACES.get(place, place)}, GraphLine)
+
+
+def _mirrored_expression(line: str) -> str:
+    """The expression before or behind `--mirror`, "" if there is none."""
+    (flag,) = FLAGS
+    text = line.strip()
+    rest = text.removeprefix(f"{flag} ") if text.startswith(f"{flag} ") else text.removesuffix(f" {flag}")
+    return rest.strip() if rest != text and is_expression(rest) else ""
 
 
 def _split(line: str) -> list[str]:

@@ -15,7 +15,7 @@ from graphcore.frontends.sources import frontend_for
 from graphcore.graph import Graph
 from graphcore.support.files import is_file, is_folder
 from kernelext.graph_names import graph_of
-from kernelext.traced_calls import call_of, definitions_in, state_of, value_of
+from kernelext.traced_calls import call_of, definitions_in, differentiated, state_of, value_of
 
 
 def is_expression(text: str) -> bool:
@@ -45,10 +45,12 @@ class NamedGraph:
     Args:
         name: the variable, path or expression.
         variables: the variables of the user.
+        gradients: True to trace the gradients of a call of PyTorch, too.
     """
 
-    def __init__(self, name: str, variables: dict[str, Any]) -> None:
+    def __init__(self, name: str, variables: dict[str, Any], *, gradients: bool = False) -> None:
         self._name = name
+        self._gradients = gradients
         self._variables = variables
         self._read: tuple[object, object, Graph] | None = None
 
@@ -77,7 +79,7 @@ class NamedGraph:
         if self._read is not None and self._read[0] == name:
             return self._read[2]
         try:
-            call = call_of(name, self._variables)
+            call = (differentiated if self._gradients else call_of)(name, self._variables)
             if call is not None and frontend_for(Source(value=call)) is not None:
                 return self._traced(call)
             value = value_of(name, self._variables) if call is None else call.function(*call.args, **call.kwargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from graphcore.frontends.frontend import Call
@@ -25,6 +25,20 @@ def call_of(text: str, variables: Mapping[str, Any]) -> Call | None:
     found.func = ast.Name("__call")
     call: Call = value_of(ast.unparse(found), {**variables, "__call": lambda *args, **kwargs: Call(function, args, kwargs)})
     return call
+
+
+def differentiated(text: str, variables: Mapping[str, Any]) -> Call | None:
+    """The call in an expression, to be traced with its gradients; None for another expression.
+
+    Calls within it, as in `loss(model(x))`, are part of it: the variables that it uses are the arguments.
+    """
+    tree = ast.parse(text.strip(), mode="eval").body
+    if not isinstance(tree, ast.Call):
+        return None
+    used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in variables]
+    values = {name: variables[name] for name in dict.fromkeys(used) if not isinstance(variables[name], ModuleType | type)}
+    function = value_of(f"lambda {', '.join(values)}: {ast.unparse(tree)}", variables)
+    return Call(function, (), values, gradients=True)
 
 
 def value_of(text: str, variables: Mapping[str, Any]) -> Any:
@@ -48,12 +62,15 @@ def definitions_in(variables: Mapping[str, Any]) -> object:
 def state_of(call: Call) -> object:
     """A key that changes with the modules, types and shapes of a call."""
     seen: dict[int, int] = {}
-    return tuple([_state(value, seen, 0) for value in (call.function, *call.args, *call.kwargs.items())])
+    function = () if call.gradients else (call.function,)  # that of an expression is made anew each time
+    return tuple([_state(value, seen, 0) for value in (*function, *call.args, *call.kwargs.items())])
 
 
 def _state(value: Any, seen: dict[int, int], depth: int) -> object:
     if isinstance(value, _PLAIN):
         return type(value).__name__, value
+    if isinstance(value, ModuleType):
+        return id(value)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return str(value.dtype), tuple(value.shape), bool(getattr(value, "requires_grad", False))
     if id(value) in seen or depth > _MAX_DEPTH:

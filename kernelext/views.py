@@ -221,10 +221,12 @@ class Views:
         if isinstance(named, Function | FunctionDef):
             self._open_function(line.name, named)
             return
-        find = self._finder(line.name)
+        find = self._finder(line.name, gradients=line.mirror)
         graph = find()
         if graph is None:
             raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._graph_names()}")
+        if line.name in self._open:
+            self._open[line.name].find = find
         self._open_graph(line, line.name, find, graph)
 
     def _open_difference(self, line: GraphLine, key: str) -> None:
@@ -448,10 +450,10 @@ class Views:
             paint(still, draw)
         opened.painted = opened.view.still_key
 
-    def _finder(self, name: str) -> Callable[[], Graph | None]:
+    def _finder(self, name: str, *, gradients: bool = False) -> Callable[[], Graph | None]:
         if not name:
             return get_default_graph
-        return NamedGraph(name, self._shell.user_ns)
+        return NamedGraph(name, self._shell.user_ns, gradients=gradients)
 
     def _graph_names(self) -> str:
         names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is not None]

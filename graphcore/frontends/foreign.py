@@ -104,6 +104,8 @@ class ForeignNode:
         kind: what it is beside an op: `input`, `output`, `parameter`, `buffer`, `constant`, `op`.
         doc: the source's own note on the node.
         error: the message with which the framework refused it, "" if it did not.
+        differentiates: the name of the node that a node of the backward pass differentiates, "" for other nodes. That node comes before it.
+        part: what it is in the backward pass: `seed`, `sum`, or the name of the function.
     """
 
     name: str
@@ -123,6 +125,8 @@ class ForeignNode:
     kind: str = "op"
     doc: str = ""
     error: str = ""
+    differentiates: str = ""
+    part: str = ""
 
 
 @dataclass(slots=True)

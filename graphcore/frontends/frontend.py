@@ -37,11 +37,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that is traced and not made: a module or function with its arguments."""
+    """A call that is traced and not made: a module or function with its arguments.
+
+    Attributes:
+        function, args, kwargs: these.
+        gradients: True to show the gradients of its result, too.
+    """
 
     function: Any
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    gradients: bool = False
 
     def gives(self, is_wanted: Callable[[object], bool]) -> bool:
         """True iff a function says so of an argument, or of a value in its lists and tables."""

@@ -15,7 +15,7 @@ from graphcore.frontends.foreign_ops import foreign_traits
 from graphcore.frontends.naming import Scopes, node_names, split_name
 from graphcore.frontends.record import ForeignBody, ForeignLocation, ForeignRecord, set_foreign
 from graphcore.frontends.words import attr_value, device_of, dtype_of, valid_part
-from graphcore.graph import Graph
+from graphcore.graph import GradientRecord, Graph
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.inference.expressions import symbol
@@ -193,6 +193,8 @@ class _Filling:
             self._location(frames[-1]) if frames else None,
             device_of(node.device) if node.device else "",
         )
+        if node.differentiates in self.made:
+            self.graph.gradient_records[name] = GradientRecord(self.made[node.differentiates].name, None, {}, node.part)
         if node.error:
             self.made[node.name].error = InvalidArgumentError(node.error, node=name, op=node.op)
 

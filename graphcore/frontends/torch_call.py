@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from graphcore.frontends.frontend import Call
+from graphcore.frontends.function_values import values_used_by
 from graphcore.frontends.torch_reader.objects import is_class
 
 if TYPE_CHECKING:
@@ -16,11 +17,11 @@ KIND: Final = "call of a PyTorch module or function (gc.show(model, x), %graph m
 
 
 def sniff(source: Source) -> bool:
-    """True iff the source is a call of a module, or of a function with tensors of PyTorch."""
+    """True iff the source is a call of a module, or of a function that takes or uses modules or tensors."""
     call = source.value
     if not isinstance(call, Call):
         return False
-    return is_class(call.function, "Module", "torch.nn") or call.gives(_is_tensor)
+    return _is_of_torch(call.function) or call.gives(_is_of_torch) or any(map(_is_of_torch, values_used_by(call.function)))
 
 
 def read(source: Source) -> ForeignGraph:
@@ -35,5 +36,5 @@ def read(source: Source) -> ForeignGraph:
     return traced
 
 
-def _is_tensor(value: object) -> bool:
-    return is_class(value, "Tensor", "torch")
+def _is_of_torch(value: object) -> bool:
+    return is_class(value, "Tensor", "torch") or is_class(value, "Module", "torch.nn")

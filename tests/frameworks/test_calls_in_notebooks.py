@@ -65,3 +65,20 @@ def test_a_function_of_jax_is_traced(shell: NotebookShell, page: Page) -> None:
     assert shell.run("%graph f(x)", "b").success
     page.says("ready")
     assert {"dot_general", "tanh"} <= ops(page)
+
+
+def test_the_gradients_of_a_call_stand_beside_it(shell: NotebookShell, page: Page) -> None:
+    torch = pytest.importorskip("torch")
+    assert shell.run(NET, "a").success
+    assert shell.run("from torch.nn import functional as F\ny = torch.ones(3, 2)", "b").success
+    assert shell.run("%graph --mirror F.mse_loss(model(x), y)", "c").success
+    page.says("ready")
+    assert {"relu", "ReluBackward0", "AccumulateGrad"} <= ops(page)
+    assert [node["label"] for node in page.scenes()[-1]["nodes"] if node["label"].startswith("gradient of mse_loss")]
+    before = shown(page)
+    assert shell.run("1 + 1", "d").success
+    assert shown(page) is before
+    assert shell.run("%graph F.mse_loss(model(x), y)", "e").success
+    assert "ReluBackward0" not in ops(page)
+    assert shell.user_ns["model"].first.weight.grad is None
+    assert torch.is_grad_enabled()

@@ -18,8 +18,12 @@ from graphcore.frontends.unique_names import UniqueNames
 overrides: Any = import_module("torch.overrides")
 torch: Any = import_module("torch")
 _LIBRARY: Final = str(Path(torch.__file__).parent)
+_HERE: Final = str(Path(__file__).parent)
 _MAX_FRAMES: Final = 32
-_QUIET: Final = frozenset({"__get__", "__set__", "size", "dim", "stride", "is_floating_point", "numel", "type", "__len__", "is_complex"})
+_QUIET: Final = frozenset({"__set__", "size", "dim", "stride", "is_floating_point", "numel", "type", "__len__", "is_complex"})
+_OUTSIDE: Final = (ModuleCall(""),)
+_VIEWS: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
+"""The properties of tensors that are tensors made of them."""
 
 
 class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class is known where torch is
@@ -32,6 +36,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
     Attributes:
         nodes: what was called, inputs first.
         failed: the node at which the call ended with an error, "" if it did not.
+        names: the names of nodes, which are unique.
     """
 
     def __init__(self, states: Mapping[int, tuple[str, str]], original: Mapping[int, Any]) -> None:
@@ -42,7 +47,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         self._original = original
         self._refs: dict[int, tuple[str, int]] = {}
         self._kept: list[Any] = []
-        self._names = UniqueNames()
+        self.names = UniqueNames()
         self._modules: list[ModuleCall] = []
 
     def enter(self, path: str, kind: str) -> None:
@@ -55,7 +60,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
 
     def add_input(self, name: str, tensor: Any) -> None:
         """A tensor that is given."""
-        self._add(ForeignNode(self._names.unique(name), "torch.Input", outputs=(port_of(name, tensor),), kind="input"), [tensor])
+        self._add(ForeignNode(self.names.unique(name), "torch.Input", outputs=(port_of(name, tensor),), kind="input"), [tensor])
 
     def ref(self, tensor: Any) -> tuple[str, int]:
         """The node and output that a tensor comes from; one that is not known yet is a state or a constant."""
@@ -63,7 +68,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         if found is None:
             path, kind = self._states.get(id(tensor), ("constant", "constant"))
             weight = weight_of_object(self._original.get(id(tensor), tensor))
-            name = self._names.unique(path)
+            name = self.names.unique(path)
             node = ForeignNode(name, f"torch.{kind.capitalize()}", outputs=(port_of(path, tensor),), weight=weight, kind=kind)
             self._add(node, [tensor])
             found = name, 0
@@ -78,8 +83,8 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             if not self.failed:
                 self.failed = self._call(func, args, kwargs, None)
             raise
-        outputs = tensors_of(result)
-        if outputs and getattr(func, "__name__", "") not in _QUIET:
+        outputs = tensors_of(args[0] if name_of(func) == "__setitem__" else result)
+        if outputs and not is_quiet(func):
             self._call(func, args, kwargs, outputs)
         return result
 
@@ -87,7 +92,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         given = [("", self._plain(value)) for value in args] + [(key, self._plain(value)) for key, value in kwargs.items()]
         collected = collect(given, self._named, {})
         title = _title(func)
-        name = self._names.unique(title.rpartition(".")[2])
+        name = self.names.unique(title.rpartition(".")[2])
         node = ForeignNode(
             name,
             title,
@@ -95,8 +100,8 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             (Port(),) if outputs is None else tuple([port_of("", tensor) for tensor in outputs]),
             tuple(collected.names),
             collected.attrs,
-            modules=tuple(self._modules),
-            frames=_frames(sys._getframe(2)),
+            modules=tuple(self._modules) or _OUTSIDE,
+            frames=frames_of(sys._getframe(2)),
         )
         self._add(node, outputs or [])
         return name
@@ -132,23 +137,33 @@ def tensors_of(value: Any) -> list[Any]:
     return []
 
 
+def name_of(func: Any) -> str:
+    """The name of a function; of the reading of a property, that of the property."""
+    name: str = getattr(func, "__name__", type(func).__name__)
+    return str(getattr(getattr(func, "__self__", None), "__name__", name)) if name == "__get__" else name
+
+
+def is_quiet(func: Any) -> bool:
+    """True for functions that are not shown: they read sizes, types and the like."""
+    is_property = getattr(func, "__name__", "") == "__get__"
+    return name_of(func) not in _VIEWS if is_property else name_of(func) in _QUIET
+
+
 def _title(func: Any) -> str:
     """The name under which users know a function."""
-    name = getattr(func, "__name__", type(func).__name__)
-    plain = name.strip("_")
+    plain = name_of(func).strip("_")
     module = getattr(func, "__module__", "") or ""
     if module.startswith("torch.nn.functional") or module == "torch._C._nn":
         return f"torch.nn.functional.{plain}"
     return f"torch.{plain}"
 
 
-def _frames(frame: FrameType | None) -> tuple[SourceFrame, ...]:
+def frames_of(frame: FrameType | None) -> tuple[SourceFrame, ...]:
     """The lines around a call that are not PyTorch's own, the innermost last."""
     found: list[SourceFrame] = []
-    here = __file__
     while frame is not None and len(found) < _MAX_FRAMES:
         file = frame.f_code.co_filename
-        if not file.startswith(_LIBRARY) and file != here:
+        if not file.startswith((_LIBRARY, _HERE)):
             found.append(SourceFrame(file, frame.f_lineno, linecache.getline(file, frame.f_lineno).strip(), frame.f_code.co_name))
         frame = frame.f_back
     return tuple(reversed(found))

@@ -6,8 +6,8 @@ import inspect
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -15,12 +15,29 @@ from typing import Any
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, InputRef
 from graphcore.frontends.frontend import Call
-from graphcore.frontends.torch_calls.copying import FakeCopies
+from graphcore.frontends.torch_calls.autograd import GradientRecorder
+from graphcore.frontends.torch_calls.backward import Backward
+from graphcore.frontends.torch_calls.copying import Copies
 from graphcore.frontends.torch_calls.recording import Recorder, tensors_of
 from graphcore.frontends.torch_reader.placing import placed_states
 
 torch: Any = import_module("torch")
 _fakes: Any = import_module("torch._subclasses.fake_tensor")
+
+
+@dataclass(slots=True)
+class Recording:
+    """A call that was made on copies.
+
+    Attributes:
+        recorder: what it wrote down.
+        result: the result, None after an error.
+        error: the error, None without one.
+    """
+
+    recorder: Any
+    result: Any
+    error: Exception | None
 
 
 def trace(call: Call) -> ForeignGraph:
@@ -30,33 +47,47 @@ def trace(call: Call) -> ForeignGraph:
         InvalidArgumentError: the call fails before any operation.
     """
     mode = _fakes.FakeTensorMode(allow_non_fake_inputs=True)
-    copies = FakeCopies(torch, mode)
-    module = call.function if isinstance(call.function, torch.nn.Module) else getattr(call.function, "__self__", None)
-    is_module = isinstance(module, torch.nn.Module)
-    copied = copies.of_module(module) if is_module else None
-    function = _counterpart(call.function, module, copied)
-    recorder = Recorder(_states(copied), copies.original)
-    args, kwargs = copies.of_arguments(tuple(call.args)), copies.of_arguments(dict(call.kwargs))
+    copies = Copies(torch, mode)
+    made = record(call, copies, GradientRecorder if call.gradients else Recorder, mode)
+    graph = graph_of(call, made)
+    if call.gradients and made.error is None:
+        with mode:
+            add_gradients(graph, made)
+    return graph
+
+
+def record(call: Call, copies: Copies, kind: type[Recorder], *modes: AbstractContextManager[object]) -> Recording:
+    """Make a call on copies, within some modes."""
+    function, args, kwargs = _prepared(call, copies)
+    recorder = kind(_states(copies), copies.original)
+    if isinstance(recorder, GradientRecorder):
+        recorder.copies = copies
     for name, tensor in _named_tensors(call.function, args, kwargs):
         recorder.add_input(name, tensor)
-    if copied is not None:
-        _follow(copied, recorder)
+    for name, module in copies.modules:
+        _follow(module, name, recorder)
     result, error = None, None
     with ExitStack() as stack:
-        for context in (_kept_random_states(), mode, recorder):
+        for context in (_kept_random_states(), *modes, recorder):
             stack.enter_context(context)
         try:
             result = function(*args, **kwargs)
         except Exception as raised:  # noqa: BLE001 - a user's function may raise anything, which the picture says
             error = raised
-    return _graph(call, recorder, result, error)
+    return Recording(recorder, result, error)
 
 
-def _graph(call: Call, recorder: Recorder, result: Any, error: Exception | None) -> ForeignGraph:
+def graph_of(call: Call, made: Recording) -> ForeignGraph:
+    """The graph of what was recorded.
+
+    Raises:
+        InvalidArgumentError: the call failed before any operation.
+    """
+    recorder, error = made.recorder, made.error
     said = "" if error is None else f"{type(error).__name__}: {error}".strip()
     if error is not None and not any(node.kind == "op" for node in recorder.nodes):
         raise InvalidArgumentError(f"The call failed before any operation: {said}") from error
-    outputs: list[InputRef] = [recorder.ref(tensor) for tensor in tensors_of(result)]
+    outputs: list[InputRef] = [recorder.ref(tensor) for tensor in tensors_of(made.result)]
     nodes = [replace(node, error=said) if node.name == recorder.failed else node for node in recorder.nodes]
     main = ForeignFunction("main", outputs=tuple(outputs), output_names=("",) * len(outputs), nodes=placed_states(nodes))
     main.inputs = tuple([node.outputs[0] for node in nodes if node.kind == "input"])
@@ -67,17 +98,41 @@ def _graph(call: Call, recorder: Recorder, result: Any, error: Exception | None)
     return found
 
 
-def _counterpart(function: Any, module: Any, copied: Any) -> Callable[..., Any]:
-    """The function to call: that of the copied module."""
-    found: Callable[..., Any] = function if copied is None else copied if function is module else partial(function.__func__, copied)
-    return found
+def add_gradients(graph: ForeignGraph, made: Recording) -> Backward:
+    """Add the backward pass from the result of a call."""
+    before = len(made.recorder.nodes)
+    backward = Backward(made.recorder, tensors_of(made.result))
+    graph.main.nodes += [*made.recorder.nodes[before:], *backward.nodes]
+    graph.notes += backward.notes
+    failed = backward.failure()
+    if failed is not None:
+        graph.notes.append(f"The backward pass fails: {failed.said}")
+        graph.main.nodes = [replace(node, error=failed.said) if node.name == failed.node else node for node in graph.main.nodes]
+    return backward
 
 
-def _states(module: Any) -> dict[int, tuple[str, str]]:
-    found: dict[int, tuple[str, str]] = {}
-    if module is not None:
-        found.update({id(tensor): (name, "buffer") for name, tensor in module.named_buffers()})
-        found.update({id(tensor): (name, "parameter") for name, tensor in module.named_parameters()})
+def _prepared(call: Call, copies: Copies) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """The function to call and its arguments: copies of modules and tensors.
+
+    The module that is called comes first, so that it has no name before those of its parts.
+    """
+    function = call.function
+    module = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
+    if isinstance(module, torch.nn.Module):
+        copied = copies.of_module(module)
+        made: Callable[..., Any] = copied if function is module else partial(function.__func__, copied)
+    else:
+        made = copies.of_arguments(function)
+    return made, copies.of_arguments(tuple(call.args)), copies.of_arguments(dict(call.kwargs))
+
+
+def _states(copies: Copies) -> dict[int, tuple[str, str]]:
+    """The names and kinds of tensors, by the ids of their copies."""
+    found = {key: (name, "parameter" if copies.original[key].requires_grad else "input") for key, name in copies.names.items()}
+    for name, module in reversed(copies.modules):
+        prefix = f"{name}." if name else ""
+        found.update({id(tensor): (prefix + path, "buffer") for path, tensor in module.named_buffers()})
+        found.update({id(tensor): (prefix + path, "parameter") for path, tensor in module.named_parameters()})
     return found
 
 
@@ -94,11 +149,12 @@ def _named_tensors(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             yield name if len(tensors) == 1 else f"{name}_{place}", tensor
 
 
-def _follow(module: Any, recorder: Recorder) -> None:
+def _follow(module: Any, name: str, recorder: Recorder) -> None:
     """Tell the recorder which module of a copy is called."""
     for path, part in module.named_modules():
+        full = f"{name}.{path}" if name and path else name or path
         kind = type(part).__name__
-        part.register_forward_pre_hook(lambda _module, _args, path=path, kind=kind: recorder.enter(path, kind))
+        part.register_forward_pre_hook(lambda _module, _args, path=full, kind=kind: recorder.enter(path, kind))
         part.register_forward_hook(lambda _module, _args, _result: recorder.leave(), always_call=True)
 
 

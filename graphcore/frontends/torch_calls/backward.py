@@ -1,0 +1,193 @@
+"""The backward pass that autograd has recorded, as nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphcore.frontends.foreign import ForeignNode, InputRef, ModuleCall, Port
+from graphcore.frontends.torch_calls.autograd import GradientRecorder, is_end
+from graphcore.frontends.torch_calls.recording import torch
+from graphcore.frontends.torch_reader.objects import port_of, sizes_of, word_of
+
+_SCOPE: Final = (ModuleCall("gradients"), ModuleCall(""))
+_MODIFIED: Final = "modified by an inplace operation"
+Slot = tuple[Any, int]
+"""A function of the backward pass, and the number of a gradient that it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error in a backward pass: its text, and the node that is to blame, "" if it is not known."""
+
+    said: str
+    node: str
+
+
+class Backward:
+    """The backward pass from the results of a call.
+
+    Args:
+        recorder: the record of the call.
+        results: its results; those that autograd follows are differentiated, as their sum.
+
+    Attributes:
+        nodes: the nodes of the backward pass, those that come first in it first.
+        order: its functions in the same order.
+        arriving: for each gradient that a function takes the node and output that it comes from.
+        parts: for those that are sums, what is summed.
+        node_of: the nodes of the functions.
+        notes: sentences for the reader.
+    """
+
+    def __init__(self, recorder: GradientRecorder, results: Sequence[Any]) -> None:
+        self.nodes: list[ForeignNode] = []
+        self.notes: list[str] = []
+        self.arriving: dict[Slot, tuple[str, int]] = {}
+        self.parts: dict[Slot, list[tuple[str, int]]] = {}
+        self.node_of: dict[Any, str] = {}
+        self.roots = [tensor for tensor in results if tensor.grad_fn is not None]
+        self._recorder = recorder
+        self._inputs: dict[Slot, list[tuple[str, int]]] = {}
+        for tensor in self.roots:
+            recorder.claim_result(tensor)
+        self._forward = {node.name: node for node in recorder.nodes}
+        self._say()
+        for tensor in self.roots:
+            self._add_seed(tensor)
+        self.order = _consumers_first([tensor.grad_fn for tensor in self.roots])
+        for function in self.order:
+            self._add(function)
+
+    def owner(self, function: Any) -> str:
+        """The forward node that a function differentiates: the leaf tensor, for one at which a gradient ends."""
+        if is_end(function):
+            name = self._recorder.ref(function.variable)[0]
+            self._forward.setdefault(name, self._recorder.nodes[-1])
+            return name
+        return self._recorder.owners.get(function, "")
+
+    def leaves(self) -> list[Any]:
+        """The leaf tensors that the gradient arrives at."""
+        return [function.variable for function in self.order if is_end(function)]
+
+    def gradients(self) -> Sequence[Any]:
+        """Run the backward pass: the gradients of the leaf tensors. No `.grad` changes."""
+        with torch.enable_grad():
+            total = sum([tensor.sum() for tensor in self.roots])
+        given: Sequence[Any] = torch.autograd.grad(total, self.leaves(), retain_graph=True, allow_unused=True)
+        return given
+
+    def failure(self) -> Failure | None:
+        """The error of the backward pass, None if it has none."""
+        if not self.leaves():
+            return None
+        try:
+            self.gradients()
+        except Exception as error:  # noqa: BLE001 - a function of the user's own may raise anything
+            said = f"{type(error).__name__}: {error}".partition(" Hint:")[0]
+            return Failure(said, self._changing() if _MODIFIED in said else "")
+        return None
+
+    def _changing(self) -> str:
+        """The last call that changed in place a tensor which a function of the backward pass has saved."""
+        for function in self.order:
+            if not _is_broken(function):
+                continue
+            owner = self._recorder.facts.get(self.owner(function))
+            saved = [] if owner is None else [*owner.args, *owner.outputs, *owner.kwargs.values()]
+            memory = {id(storage_of(tensor)) for tensor in saved if isinstance(tensor, torch.Tensor)}
+            for name, facts in reversed(self._recorder.facts.items()):
+                if facts.changed is not None and id(storage_of(facts.changed)) in memory and name != self.owner(function):
+                    return name
+        return ""
+
+    def _say(self) -> None:
+        if not self.roots:
+            self.notes.append("No result requires gradients, so there is no backward pass.")
+        elif len(self.roots) > 1:
+            self.notes.append(f"The call has {len(self.roots)} results: the gradients are those of the sum of all their elements.")
+        elif self.roots[0].numel() != 1:
+            self.notes.append("The result is no single number: the gradients are those of the sum of its elements.")
+
+    def _add_seed(self, tensor: Any) -> None:
+        owner = self._recorder.owners[tensor.grad_fn]
+        name = self._node("ones_like", "torch.ones_like", owner, "seed", (self._recorder.ref(tensor),), (port_of("", tensor),))
+        self._inputs.setdefault((tensor.grad_fn, tensor.output_nr), []).append((name, 0))
+
+    def _add(self, function: Any) -> None:
+        owner, kind = self.owner(function), type(function).__name__
+        ports = _ports(function)
+        inputs: list[InputRef] = []
+        for number, port in enumerate(ports):
+            parts = self._inputs.get((function, number), [])
+            if len(parts) > 1:
+                self.parts[function, number] = parts
+                parts = [(self._node("sum", "torch.sum", owner, "sum", tuple(parts), (port,)), 0)]
+            if parts:
+                self.arriving[function, number] = parts[0]
+            inputs.append(parts[0] if parts else None)
+        outputs = ports if is_end(function) else [_port(following, number) for following, number in function.next_functions]
+        name = self.node_of[function] = self._node(kind, f"torch.{kind}", owner, kind, tuple(inputs), tuple(outputs))
+        for place, (following, number) in enumerate(function.next_functions):
+            if following is not None:
+                self._inputs.setdefault((following, number), []).append((name, place))
+
+    def _node(self, title: str, op: str, owner: str, part: str, inputs: tuple[InputRef, ...], outputs: tuple[Port, ...]) -> str:
+        forward = self._forward.get(owner)
+        name = self._recorder.names.unique(title)
+        modules = () if forward is None else forward.modules
+        frames = () if forward is None else forward.frames
+        self.nodes.append(
+            ForeignNode(name, op, inputs, outputs, modules=(*_SCOPE, *_unnamed(modules)), frames=frames, differentiates=owner, part=part)
+        )
+        return name
+
+
+def storage_of(tensor: Any) -> Any:
+    """The tensor whose memory a tensor shares: itself, unless it is a view."""
+    return tensor if tensor._base is None else tensor._base
+
+
+def _unnamed(modules: Sequence[ModuleCall]) -> list[ModuleCall]:
+    """Modules as scopes without classes: those of their gradients."""
+    return [ModuleCall(module.path) for module in modules]
+
+
+def _consumers_first(starts: Sequence[Any]) -> list[Any]:
+    """The functions behind some functions, each before those that its gradients go to."""
+    begun: set[Any] = set()
+    done: dict[Any, None] = {}
+    pending = list(starts)
+    while pending:
+        function = pending[-1]
+        if function not in begun:
+            begun.add(function)
+            pending += [following for following, _ in function.next_functions if following is not None and following not in begun]
+            continue
+        done[pending.pop()] = None
+    return list(reversed(done))
+
+
+def _ports(function: Any) -> list[Port]:
+    """The types of the gradients that a function takes."""
+    return [Port("", word_of(meta.dtype), sizes_of(meta.shape)) for meta in function._input_metadata]
+
+
+def _port(function: Any, number: int) -> Port:
+    metadata = () if function is None else function._input_metadata
+    return Port("", word_of(metadata[number].dtype), sizes_of(metadata[number].shape)) if number < len(metadata) else Port()
+
+
+def _is_broken(function: Any) -> bool:
+    """True iff a tensor that a function has saved was changed since."""
+    for name in dir(function):
+        if name.startswith("_saved_"):
+            try:
+                getattr(function, name)
+            except RuntimeError as error:
+                if re.search(_MODIFIED, str(error)):
+                    return True
+    return False
