@@ -15,7 +15,7 @@ from graphcore.frontends.sources import frontend_for
 from graphcore.graph import Graph
 from graphcore.support.files import is_file, is_folder
 from kernelext.graph_names import graph_of
-from kernelext.traced_calls import call_of, definitions_in, differentiated, state_of, value_of
+from kernelext.traced_calls import call_of, definitions_in, state_of, value_of
 
 
 def is_expression(text: str) -> bool:
@@ -79,7 +79,7 @@ class NamedGraph:
         if self._read is not None and self._read[0] == name:
             return self._read[2]
         try:
-            call = (differentiated if self._gradients else call_of)(name, self._variables)
+            call = call_of(name, self._variables, gradients=self._gradients)
             if call is not None and frontend_for(Source(value=call)) is not None:
                 return self._traced(call)
             value = value_of(name, self._variables) if call is None else call.function(*call.args, **call.kwargs)

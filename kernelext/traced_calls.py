@@ -4,21 +4,61 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from inspect import Parameter, Signature
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from graphcore.frontends.frontend import Call
+from graphcore.frontends.torch_call import uses_torch
+from graphcore.frontends.torch_reader.objects import is_class
 
 _PLAIN: Final = (bool, int, float, str, bytes, type(None))
 _MAX_DEPTH: Final = 6
 _MAX_ITEMS: Final = 1000
 
 
-def call_of(text: str, variables: Mapping[str, Any]) -> Call | None:
-    """The call in an expression, its function and arguments evaluated; None for another expression."""
+class Expression:
+    """An expression of the user as a function of the variables in it.
+
+    Args:
+        tree: the expression.
+        variables: the variables of the user.
+    """
+
+    __slots__ = ("__signature__", "_code", "_variables", "values")
+    __name__ = "expression"
+
+    def __init__(self, tree: ast.expr, variables: Mapping[str, Any]) -> None:
+        used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in variables]
+        self.values = {name: variables[name] for name in dict.fromkeys(used) if not isinstance(variables[name], ModuleType | type)}
+        self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in self.values])
+        self._code = compile(ast.Expression(tree), "<string>", "eval")
+        self._variables = variables
+
+    def __call__(self, **values: Any) -> Any:
+        """Evaluate it with other values of its variables."""
+        return eval(self._code, {**self._variables, **values})  # noqa: S307 - the user has typed it, as in a cell
+
+    def call(self, *, gradients: bool) -> Call:
+        """Its evaluation, to be traced."""
+        return Call(self, (), self.values, gradients=gradients)
+
+
+def call_of(text: str, variables: Mapping[str, Any], *, gradients: bool = False) -> Call | None:
+    """The call in an expression, None for another expression.
+
+    Its function and arguments are evaluated. Where that would call a module of PyTorch, as in `loss(model(x), y)`, the whole is what is called.
+
+    Args:
+        gradients: True to trace the gradients, too: of the whole.
+    """
     found = ast.parse(text.strip(), mode="eval").body
     if not isinstance(found, ast.Call):
         return None
+    whole = Expression(found, variables)
+    computes = _calls_within(found) and any(is_class(value, "Module", "torch.nn") for value in whole.values.values())
+    if computes or (gradients and uses_torch(whole.call(gradients=True))):
+        return whole.call(gradients=gradients)
     function = value_of(ast.unparse(found.func), variables)
     if isinstance(function, type):
         return None
@@ -27,18 +67,9 @@ def call_of(text: str, variables: Mapping[str, Any]) -> Call | None:
     return call
 
 
-def differentiated(text: str, variables: Mapping[str, Any]) -> Call | None:
-    """The call in an expression, to be traced with its gradients; None for another expression.
-
-    Calls within it, as in `loss(model(x))`, are part of it: the variables that it uses are the arguments.
-    """
-    tree = ast.parse(text.strip(), mode="eval").body
-    if not isinstance(tree, ast.Call):
-        return None
-    used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in variables]
-    values = {name: variables[name] for name in dict.fromkeys(used) if not isinstance(variables[name], ModuleType | type)}
-    function = value_of(f"lambda {', '.join(values)}: {ast.unparse(tree)}", variables)
-    return Call(function, (), values, gradients=True)
+def _calls_within(call: ast.Call) -> bool:
+    """True iff the arguments of a call are results of others."""
+    return any(isinstance(node, ast.Call) for value in (*call.args, *call.keywords) for node in ast.walk(value))
 
 
 def value_of(text: str, variables: Mapping[str, Any]) -> Any:
@@ -62,8 +93,7 @@ def definitions_in(variables: Mapping[str, Any]) -> object:
 def state_of(call: Call) -> object:
     """A key that changes with the modules, types and shapes of a call."""
     seen: dict[int, int] = {}
-    function = () if call.gradients else (call.function,)  # that of an expression is made anew each time
-    return tuple([_state(value, seen, 0) for value in (*function, *call.args, *call.kwargs.items())])
+    return tuple([_state(value, seen, 0) for value in (call.function, *call.args, *call.kwargs.items())])
 
 
 def _state(value: Any, seen: dict[int, int], depth: int) -> object:
@@ -82,5 +112,5 @@ def _state(value: Any, seen: dict[int, int], depth: int) -> object:
         return tuple([_state(item, seen, depth + 1) for item in list(value)[:_MAX_ITEMS]])
     if isinstance(value, type) or callable(getattr(value, "__get__", None)):
         return id(value)
-    fields = getattr(value, "__dict__", None)
+    fields = None if isinstance(value, Expression) else getattr(value, "__dict__", None)
     return id(type(value)), None if not isinstance(fields, dict) else _state(fields, seen, depth)

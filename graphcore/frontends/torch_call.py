@@ -18,10 +18,7 @@ KIND: Final = "call of a PyTorch module or function (gc.show(model, x), %graph m
 
 def sniff(source: Source) -> bool:
     """True iff the source is a call of a module, or of a function that takes or uses modules or tensors."""
-    call = source.value
-    if not isinstance(call, Call):
-        return False
-    return _is_of_torch(call.function) or call.gives(_is_of_torch) or any(map(_is_of_torch, values_used_by(call.function)))
+    return isinstance(source.value, Call) and uses_torch(source.value)
 
 
 def read(source: Source) -> ForeignGraph:
@@ -34,6 +31,13 @@ def read(source: Source) -> ForeignGraph:
     tracing = import_module("graphcore.frontends.torch_calls.tracing")
     traced: ForeignGraph = tracing.trace(source.value)
     return traced
+
+
+def uses_torch(call: Call) -> bool:
+    """True iff a call is of a module, or its function or arguments are or use modules or tensors."""
+    if _is_of_torch(call.function) or call.gives(_is_of_torch):
+        return True
+    return any(_is_of_torch(used) for value in (call.function, *call.args, *call.kwargs.values()) for used in values_used_by(value))
 
 
 def _is_of_torch(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Gradients of PyTorch in the mirrored view, paired by autograd's record with the calls that made them."""
+"""Gradients of PyTorch in the mirrored view, paired with their calls by autograd's record."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def traced(function: Any, *args: Any) -> Graph:
 
 
 def notes_of(graph: Graph) -> list[str]:
-    """What the picture says of the whole."""
+    """The sentences about the whole picture."""
     record = foreign_of(graph)
     assert record is not None
     return record.source.notes

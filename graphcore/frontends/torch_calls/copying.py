@@ -43,7 +43,9 @@ class Copies:
             return tensor
         found = self._copied.get(id(tensor))
         if found is None:
-            found = self._keep(tensor, self._mode.from_tensor(tensor))
+            # The copy of a result is a leaf: its gradient ends where the call begins.
+            leaf = tensor if tensor.is_leaf else tensor.detach().requires_grad_(tensor.requires_grad)
+            found = self._keep(tensor, self._mode.from_tensor(leaf))
             self.original[id(found)] = tensor
         if name:
             self.names.setdefault(id(found), name)
