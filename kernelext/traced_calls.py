@@ -78,7 +78,7 @@ def value_of(text: str, variables: Mapping[str, Any]) -> Any:
 
 
 def definitions_in(variables: Mapping[str, Any]) -> object:
-    """A key that changes with the functions, classes and plain values of a notebook."""
+    """A key that changes with the functions, classes, plain values and shapes of arrays of a notebook."""
     found: list[tuple[str, object]] = []
     for name, value in variables.items():
         if name.startswith("_"):
@@ -87,6 +87,8 @@ def definitions_in(variables: Mapping[str, Any]) -> object:
             found.append((name, id(value)))
         elif isinstance(value, _PLAIN):
             found.append((name, value))
+        elif hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple):
+            found.append((name, (str(value.dtype), value.shape)))
     return tuple(found)
 
 

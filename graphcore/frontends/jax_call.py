@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends import jaxpr
 from graphcore.frontends.frontend import Call, Source
+from graphcore.frontends.jax_reader.calls import traced
+from graphcore.frontends.jax_reader.failed_calls import failed_call
+from graphcore.frontends.jax_reader.named_arrays import named_arrays
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
 
 KIND: Final = "call of a JAX function (gc.show(f, x), %graph f(x))"
+_WRAPPERS: Final = "/jax/_src/"
 
 
 def sniff(source: Source) -> bool:
-    """True iff the source is a call of a jitted function, or of a function with arrays of JAX."""
+    """True iff the source is a call of a function that JAX has made, or of a function with arrays of JAX."""
     call = source.value
     if not isinstance(call, Call):
         return False
-    return _is_of_jax(call.function) or call.gives(_is_of_jax)
+    code = getattr(call.function, "__code__", None)
+    is_wrapper = _WRAPPERS in getattr(code, "co_filename", "").replace("\\", "/")  # jax.grad(f), jax.vmap(f)
+    return _is_of_jax(call.function) or is_wrapper or call.gives(_is_of_jax)
 
 
 def read(source: Source) -> ForeignGraph:
-    """Trace the call.
+    """Trace the call. A call that fails is shown up to the operation that failed.
 
     Raises:
-        InvalidArgumentError: it fails.
+        InvalidArgumentError: it fails before any operation.
     """
     call, jax = source.value, sys.modules.get("jax")
     assert isinstance(call, Call)
     if jax is None:
         raise InvalidArgumentError("A call of a JAX function is traced where jax is imported")
-    traced: Any = jax
-    try:
-        closed = traced.make_jaxpr(call.function)(*call.args, **call.kwargs)
-    except Exception as error:
-        raise InvalidArgumentError(f"The call failed: {type(error).__name__}: {error}") from error
-    found = jaxpr.read(Source(value=closed))
-    found.name = getattr(call.function, "__name__", found.name)
-    return found
+    name = str(getattr(call.function, "__name__", type(call.function).__name__))
+    arrays = named_arrays(call.function)
+    result = traced(call)
+    if result.error is not None:
+        return failed_call(result.error, name, f"jax {getattr(jax, '__version__', '')}".strip(), arrays)
+    return jaxpr.read_program(result.closed, name, arrays)
 
 
 def _is_of_jax(value: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import GraphError, InvalidArgumentError
@@ -33,10 +34,24 @@ def read(source: Source) -> ForeignGraph:
     if type(value).__name__ == "Traced":
         name = str(getattr(value, "fun_name", ""))
         value = value.jaxpr
+    return read_program(value, name, {})
+
+
+def read_program(value: Any, name: str, arrays: Mapping[int, str]) -> ForeignGraph:
+    """Read a jaxpr.
+
+    Args:
+        value: the jaxpr.
+        name: its name.
+        arrays: names for its constants, by the ids of their values.
+
+    Raises:
+        GraphError: it is not of a form that is known.
+    """
     jax = sys.modules.get("jax")
     version = str(getattr(jax, "__version__", ""))
     try:
-        return JaxprReader().read(value, name, f"jax {version}" if version else "jax")
+        return JaxprReader(arrays).read(value, name, f"jax {version}" if version else "jax")
     except GraphError:
         raise
     except (AttributeError, TypeError, KeyError) as error:

@@ -83,3 +83,20 @@ def test_the_gradients_of_a_call_stand_beside_it(shell: NotebookShell, page: Pag
     assert {"relu", "mse_loss"} <= ops(page)
     assert shell.user_ns["model"].first.weight.grad is None
     assert torch.is_grad_enabled()
+
+
+def test_a_function_of_jax_that_fails_is_red_where_it_fails(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("jax")
+    assert shell.run(
+        "import jax, jax.numpy as jnp\nw, x = jnp.ones((3, 3)), jnp.ones((2, 3))\ndef f(x): return jnp.tanh(x) @ w", "a"
+    ).success
+    assert shell.run("%graph f(x)", "b").success
+    page.says("ready")
+    assert shell.run("w = jnp.ones((4, 3))", "c").success
+    (failed,) = [node for node in shown(page).nodes if node.error is not None]
+    assert "3 is axis 1 of x; 4 is axis 0 of w" in str(failed.error)
+    assert failed.source is not None
+    assert failed.source.line == 3
+    assert shell.run("w = jnp.ones((3, 5))", "c").success
+    assert "dot_general" in ops(page)
+    assert not [node for node in shown(page).nodes if node.error is not None]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -22,17 +24,48 @@ from graphcore.frontends.foreign import (
     WeightRef,
 )
 from graphcore.frontends.unique_names import UniqueNames
+from graphcore.source import SourceLocation
 
 _MAX_TEXT: Final = 500
 _MAX_FRAMES: Final = 20
-_OWN: Final = ("/jax/_src/", "/jax/", "/jaxlib/", "/flax/", "/equinox/", "/keras/src/", "importlib", "/IPython/", "/ipykernel/")
+_OWN: Final = (
+    "/jax/_src/",
+    "/jax/",
+    "/jaxlib/",
+    "/flax/",
+    "/equinox/",
+    "/haiku/",
+    "/optax/",
+    "/opt_einsum/",
+    "/keras/src/",
+    "importlib",
+    "/contextlib.py",
+    "/functools.py",
+    "/IPython/",
+    "/ipykernel/",
+    "/frontends/jax_reader/",
+)
+
+LEAKED: Final = "jax.leaked_tracer"
+"""The op of values that an earlier trace has left behind."""
+_LEAKED_DOC: Final = "A tracer that an earlier trace has left behind; its line is the one that made it."
+_LEAKED_ERROR: Final = (
+    "UnexpectedTracerError: a tracer has left its function: it was made{0} and kept in a global, an attribute or a list.\n"
+    "Required: values of the trace that runs now. Came: a tracer of one that has ended.\n"
+    "To do: Return the value from the function instead of keeping it."
+)
 
 
 class JaxprReader:
-    """The reader of one program, with the functions that its equations call."""
+    """The reader of one program, with the functions that its equations call.
 
-    def __init__(self) -> None:
-        self._functions: dict[str, ForeignFunction] = {}
+    Args:
+        arrays: names for constants of the program, by the ids of their values.
+    """
+
+    def __init__(self, arrays: Mapping[int, str] | None = None) -> None:
+        self.functions: dict[str, ForeignFunction] = {}
+        self.arrays = arrays or {}
         self._keys: dict[int, str] = {}
         self._kept: list[Any] = []
         self._frames: dict[int, tuple[SourceFrame, ...]] = {}
@@ -51,22 +84,26 @@ class JaxprReader:
             jaxpr, consts = opened(inner)
             names = arg_names(jaxpr) or names
         main = self._function(jaxpr, consts, name or "main", names, results)
+        self.mark_leaks(main, consts)
         effects = sorted([str(effect)[:100] for effect in getattr(jaxpr, "effects", ())])
         notes = [f"The program has effects: {', '.join(effects[:9])}."] if effects else []
-        return ForeignGraph("JAX program", main, producer=producer, name=name, functions=self._functions, notes=notes)
+        return ForeignGraph("JAX program", main, producer=producer, name=name, functions=self.functions, notes=notes)
 
     def _function(self, jaxpr: Any, consts: Sequence[Any], name: str, names: Sequence[str], results: Sequence[str]) -> ForeignFunction:
-        body = _Body(self)
-        for number, var in enumerate(jaxpr.constvars):
-            body.constant(var, consts[number] if number < len(consts) else None, number)
-        inputs = []
-        for number, var in enumerate(jaxpr.invars):
-            inputs.append(body.input(var, names[number] if number < len(names) else f"arg{number}"))
-        for eqn in jaxpr.eqns:
-            body.equation(eqn)
+        body, inputs = self.body(jaxpr, consts, names)
         outputs = tuple([body.ref(var) for var in jaxpr.outvars])
         words = tuple(results) if len(results) == len(outputs) else ()
         return ForeignFunction(name, tuple(inputs), outputs, words, body.nodes)
+
+    def body(self, jaxpr: Any, consts: Sequence[Any], names: Sequence[str]) -> tuple[Body, list[Port]]:
+        """The nodes of a jaxpr, and its arguments."""
+        body = Body(self)
+        for number, var in enumerate(jaxpr.constvars):
+            body.constant(var, consts[number] if number < len(consts) else None, number)
+        inputs = [body.input(var, names[number] if number < len(names) else f"arg{number}") for number, var in enumerate(jaxpr.invars)]
+        for eqn in jaxpr.eqns:
+            body.equation(eqn)
+        return body, inputs
 
     def called(self, value: Any, name: str) -> str:
         """The key of the function for a jaxpr in the params of an equation."""
@@ -76,8 +113,26 @@ class JaxprReader:
             number = len(self._keys)
             key = self._keys[id(jaxpr)] = f"{name}_{number}"
             self._kept.append(jaxpr)  # while it is kept, its id is no other's
-            self._functions[key] = self._function(jaxpr, consts, name, arg_names(jaxpr), ())
+            self.functions[key] = self._function(jaxpr, consts, name, arg_names(jaxpr), ())
         return key
+
+    def mark_leaks(self, main: ForeignFunction, consts: Sequence[Any]) -> None:
+        """Mark what takes a constant of the whole program that is a tracer: the trace that made it has ended."""
+        leaked = {}
+        for place, value in enumerate(consts):
+            if hasattr(value, "_trace"):
+                node = main.nodes[place]
+                frames = self.frames(getattr(getattr(value, "_line_info", None), "traceback", None))
+                main.nodes[place] = replace(node, op=LEAKED, frames=frames, doc=_LEAKED_DOC)
+                leaked[node.name] = f" in {SourceLocation(frames[-1].file, frames[-1].line).where}" if frames else ""
+        for place, node in enumerate(main.nodes if leaked else ()):
+            where = next((leaked[ref[0]] for ref in node.inputs if ref is not None and ref[0] in leaked), None)
+            if where is not None:
+                main.nodes[place] = replace(node, error=_LEAKED_ERROR.format(where))
+
+    def keep(self, value: Any) -> None:
+        """Keep an object as long as this reader, so that its id is no other's."""
+        self._kept.append(value)
 
     def frames(self, traceback: Any) -> tuple[SourceFrame, ...]:
         """The user's lines in a traceback, the innermost last."""
@@ -88,7 +143,7 @@ class JaxprReader:
             found = []
             for frame in traceback.frames:
                 file = str(frame.file_name)
-                if not any(part in file for part in _OWN):
+                if is_of_user(file):
                     line = getattr(frame, "line_num", None) or getattr(frame, "start_line", 0)
                     found.append(SourceFrame(file, int(line or 0), "", str(frame.function_name)))
             known = self._frames[id(traceback)] = tuple(reversed(found[:_MAX_FRAMES]))
@@ -96,7 +151,7 @@ class JaxprReader:
         return known
 
 
-class _Body:
+class Body:
     """The nodes of one jaxpr."""
 
     def __init__(self, reader: JaxprReader) -> None:
@@ -107,18 +162,21 @@ class _Body:
         self._names = UniqueNames()
 
     def input(self, var: Any, name: str) -> Port:
+        """Add an argument."""
         port = _port(var.aval, name)
-        unique = self._names.unique(name or "value")
+        unique = self.unique(name)
         self.nodes.append(ForeignNode(unique, "jax.argument", outputs=(port,), kind="input"))
         self._refs[id(var)] = (unique, 0)
         return port
 
     def constant(self, var: Any, value: Any, number: int) -> None:
+        """Add a constant, whose value may be unknown."""
         port = _port(var.aval)
-        name = self._names.unique(f"const_{number}")
+        name = self.unique(self._reader.arrays.get(id(value), f"const_{number}"))
         shape = tuple([size for size in port.shape or () if isinstance(size, int)])
-        loading = partial(np.asarray, value) if value is not None else None
-        weight = WeightRef(port.dtype, shape, int(getattr(value, "nbytes", -1)), loading)
+        is_held = value is not None and not hasattr(value, "_trace")  # the value of a tracer is not there
+        loading = partial(np.asarray, value) if is_held else None
+        weight = WeightRef(port.dtype, shape, int(getattr(value, "nbytes", -1)) if is_held else -1, loading)
         self.nodes.append(ForeignNode(name, "jax.constant", outputs=(port,), kind="constant", weight=weight))
         self._refs[id(var)] = (name, 0)
 
@@ -130,13 +188,36 @@ class _Body:
         text = str(var.val)[:_MAX_TEXT]
         known = self._literals.get((text, port.dtype))
         if known is None:
-            name = self._names.unique("literal")
+            name = self.unique("literal")
             value = attr_of(var.val) if isinstance(var.val, int | float) else text
             self.nodes.append(ForeignNode(name, "jax.literal", outputs=(port,), kind="constant", attrs={"value": value}))
             known = self._literals[text, port.dtype] = (name, 0)
         return known
 
+    def given(self, value: Any, variable: Any) -> InputRef:
+        """The output for a value that is given to a call, with its variable if it has one in this program."""
+        if variable is not None and (hasattr(variable, "val") or id(variable) in self._refs):
+            return self.ref(variable)
+        known = self._refs.get(id(value))
+        if known is not None:
+            return known
+        if not hasattr(value, "_trace"):
+            variable = SimpleNamespace(aval=value)
+            self.constant(variable, value, len(self._refs))
+            self._reader.keep(variable)
+            name = self.nodes[-1].name
+        else:
+            name = self.unique("leaked_tracer")
+            line = getattr(value, "_line_info", None)
+            frames = self._reader.frames(getattr(line, "traceback", None))
+            port = _port(value.aval)
+            self.nodes.append(ForeignNode(name, LEAKED, outputs=(port,), kind="constant", frames=frames, doc=_LEAKED_DOC))
+        self._refs[id(value)] = (name, 0)
+        self._reader.keep(value)
+        return name, 0
+
     def equation(self, eqn: Any) -> None:
+        """Add an equation."""
         primitive = str(eqn.primitive.name)
         modules = scopes_of(str(eqn.source_info.name_stack))
         inputs = tuple([self.ref(var) for var in eqn.invars])
@@ -147,7 +228,7 @@ class _Body:
             if value is not None and not _jaxprs(value) and type(value).__name__ != "WrappedFun"
         }
         title = str(eqn.params.get("name", primitive)) if bodies and primitive in {"jit", "pjit"} else primitive
-        name = self._names.unique("/".join([*[module.path for module in modules], title]) if modules else title)
+        name = self.unique("/".join([*[module.path for module in modules], title]) if modules else title)
         effects = ", ".join(sorted([str(effect)[:100] for effect in eqn.effects])[:9])
         self.nodes.append(
             ForeignNode(
@@ -182,6 +263,15 @@ class _Body:
                 role = "body" if primitive == "scan" else key if not isinstance(value, tuple | list) else f"branch_{number}"
                 found[role] = called(jaxpr, str(params.get("name") or primitive))
         return found, {}
+
+    def unique(self, name: str) -> str:
+        """The name, or the first free one like it."""
+        return self._names.unique(name or "value")
+
+
+def is_of_user(file: str) -> bool:
+    """True iff a file is neither of JAX nor of a library that is built on it."""
+    return not any(part in file for part in _OWN)
 
 
 def opened(value: Any) -> tuple[Any, Sequence[Any]]:

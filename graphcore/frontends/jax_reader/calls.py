@@ -1,0 +1,109 @@
+"""Calls of functions of JAX, traced with abstract arrays; other arguments stay as they are."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from graphcore.frontends.jax_reader.failures import whole_tracebacks
+
+if TYPE_CHECKING:
+    from graphcore.frontends.frontend import Call
+
+
+@dataclass(slots=True)
+class Traced:
+    """The outcome of a call.
+
+    Attributes:
+        closed: the program, None if the call failed.
+        error: the error, None if the call succeeded.
+    """
+
+    closed: Any = None
+    error: Exception | None = field(default=None)
+
+
+def traced(call: Call) -> Traced:
+    """Trace a call with the arrays among its arguments, and those of a module, as abstract values.
+
+    An interruption ends it as any other code: JAX's own contexts set back what they have set.
+    """
+    jax: Any = sys.modules["jax"]
+    function, args = _opened(call)
+    tree = jax.tree_util
+    given = (args, dict(call.kwargs))
+    is_traced = _is_array if any(_is_array(leaf) for leaf in tree.tree_leaves(given)) else _is_number
+    masked = tree.tree_map(lambda leaf: leaf if is_traced(leaf) else None, given)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree.tree_map(
+            lambda ours, own: own if ours is None else ours, (args, kwargs), given, is_leaf=lambda leaf: leaf is None
+        )
+        return function(*args, **kwargs)
+
+    run.__name__ = getattr(call.function, "__name__", type(call.function).__name__)
+    signature = _signature(function)
+    if signature is not None:
+        run.__signature__ = signature  # type: ignore[attr-defined]  # JAX takes the names of arguments from it
+    with whole_tracebacks():
+        try:
+            return Traced(jax.make_jaxpr(run)(*masked[0], **masked[1]))
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything, which the picture says
+            return Traced(error=error)
+
+
+def _is_array(value: object) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | complex)
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _opened(call: Call) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function to trace and its arguments.
+
+    The arrays of a module of Flax's NNX or Equinox become an argument `model`.
+    """
+    function = call.function
+    owner = getattr(function, "__self__", function)
+    parted = _parted(owner)
+    if parted is None:
+        return function, tuple(call.args)
+    arrays, together = parted
+
+    def run(model: Any, *args: Any, **kwargs: Any) -> Any:
+        whole = together(model)
+        called = whole if owner is function else getattr(whole, function.__name__)
+        return called(*args, **kwargs)
+
+    signature = _signature(function)
+    if signature is not None:
+        first = inspect.Parameter("model", inspect.Parameter.POSITIONAL_ONLY)
+        rest = [parameter for name, parameter in signature.parameters.items() if name != "model"]
+        run.__signature__ = signature.replace(parameters=[first, *rest])  # type: ignore[attr-defined]  # as above
+    return run, (arrays, *call.args)
+
+
+def _parted(owner: Any) -> tuple[Any, Callable[[Any], Any]] | None:
+    """The arrays of a module, and a function that makes a module of them; None for another object."""
+    nnx: Any = sys.modules.get("flax.nnx")
+    if nnx is not None and isinstance(owner, nnx.Module):
+        definition, state = nnx.split(owner)
+        return state, lambda arrays: nnx.merge(definition, arrays)
+    equinox: Any = sys.modules.get("equinox")
+    if equinox is not None and isinstance(owner, equinox.Module):
+        arrays, rest = equinox.partition(owner, equinox.is_array)
+        return arrays, lambda arrays: equinox.combine(arrays, rest)
+    return None

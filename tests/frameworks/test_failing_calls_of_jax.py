@@ -1,0 +1,306 @@
+"""Calls of JAX functions that fail while traced: the operation, its sizes, the state afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode
+from graphcore.frontends.frontend import Call
+from graphcore.frontends.lowering import lower
+from graphcore.frontends.sources import open_source
+
+jax: Any = pytest.importorskip("jax")
+jnp, lax = jax.numpy, jax.lax
+pytestmark = pytest.mark.frameworks
+X = jnp.ones((2, 4))
+KEPT: list[Any] = []
+
+
+def read(function: Any, *args: Any, **kwargs: Any) -> ForeignGraph:
+    return open_source(Call(function, args, kwargs))
+
+
+def failed_in(function: ForeignFunction) -> ForeignNode:
+    (node,) = [node for node in function.nodes if node.error]
+    return node
+
+
+def innermost(graph: ForeignGraph) -> ForeignNode:
+    node = failed_in(graph.main)
+    while node.bodies:
+        node = failed_in(graph.functions[node.bodies["body"]])
+    return node
+
+
+def projected(x: Any, kernel: Any) -> Any:
+    with jax.named_scope("proj"):
+        return x @ kernel
+
+
+def transposed_kernel(x: Any, params: Any) -> Any:
+    return jax.jit(projected)(jnp.sin(x), params["kernel"])
+
+
+def wrong_bias(x: Any) -> Any:
+    return x + jnp.zeros(3)
+
+
+def joined(x: Any, y: Any) -> Any:
+    return jnp.concatenate([x, y])
+
+
+def reshaped(x: Any) -> Any:
+    return x.reshape(3, 3)
+
+
+def mixed(x: Any, w: Any) -> Any:
+    return jnp.einsum("ij,jk->ik", x, w)
+
+
+def branching(x: Any) -> Any:
+    return x if x.sum() > 0 else -x
+
+
+def sized_by_value(n: Any) -> Any:
+    return jnp.zeros(int(n))
+
+
+def masked(x: Any) -> Any:
+    return x[x > 0]
+
+
+def other_carry(x: Any) -> Any:
+    return lax.scan(lambda c, y: ((c + y).astype(jnp.int32), y), jnp.zeros(3), x)
+
+
+def other_branches(x: Any) -> Any:
+    return lax.cond(x.sum() > 0, lambda x: x, lambda _: jnp.zeros(2, int), x)
+
+
+def in_scan(x: Any) -> Any:
+    return lax.scan(lambda c, y: (c, jnp.dot(y, jnp.ones(7))), jnp.zeros(3), x)
+
+
+def strict(x: Any) -> Any:
+    with jax.numpy_dtype_promotion("strict"):
+        return x + jnp.arange(4)
+
+
+def of_leaked(x: Any) -> Any:
+    return x + KEPT[0]
+
+
+def of_two(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def too_large(x: Any) -> Any:
+    return x.astype(int) * 3_000_000_000
+
+
+def other_trees(p: Any, q: Any) -> Any:
+    return jax.tree.map(jnp.add, p, q)
+
+
+class Fault(NamedTuple):
+    """A call that fails, the op that fails, the line, and what its message says."""
+
+    function: Any
+    args: tuple[Any, ...]
+    op: str
+    line: str
+    says: tuple[str, ...]
+
+
+FAULTS: dict[str, Fault] = {
+    "product": Fault(
+        transposed_kernel,
+        (jnp.ones((3, 4)), {"kernel": jnp.ones((5, 6))}),
+        "jax.dot_general",
+        "return x @ kernel",
+        ("4 is axis 1 of x; 5 is axis 0 of params['kernel']",),
+    ),
+    "broadcast": Fault(
+        wrong_bias, (X,), "jax.add", "return x + jnp.zeros(3)", ("4 is axis 1 of x; 3 is made by broadcast_in_dim (", "Came: (2, 4), (3,).")
+    ),
+    "concatenate": Fault(
+        joined,
+        (X, jnp.ones((3, 5))),
+        "jax.concatenate",
+        "return jnp.concatenate([x, y])",
+        ("4 is axis 1 of x; 5 is axis 1 of y.", "all axes but axis 0"),
+    ),
+    "reshape": Fault(
+        reshaped, (X,), "jax.reshape", "return x.reshape(3, 3)", ("Required: a new shape of 8 elements. Came: (3, 3), which has 9.",)
+    ),
+    "einsum": Fault(
+        mixed, (X, jnp.ones((5, 6))), "jax.einsum", 'return jnp.einsum("ij,jk->ik", x, w)', ("4 is axis 1 of x; 5 is axis 0 of w",)
+    ),
+    "if": Fault(branching, (X,), "jax.bool", "return x if x.sum() > 0 else -x", ("depends on the value of the argument x", "jax.lax.cond")),
+    "int": Fault(sized_by_value, (jnp.array(3),), "jax.int", "return jnp.zeros(int(n))", ("argument n", "static_argnums")),
+    "mask": Fault(masked, (X,), "jax.getitem", "return x[x > 0]", ("bool[2,4]", "jnp.where(mask, x, 0)")),
+    "carry": Fault(
+        other_carry,
+        (jnp.ones((4, 3)),),
+        "jax.scan",
+        "return lax.scan(lambda c, y: ((c + y).astype(jnp.int32), y), jnp.zeros(3), x)",
+        ("Required: a carry that leaves the body as it came: float32[3]. Came: int32[3].",),
+    ),
+    "branches": Fault(
+        other_branches,
+        (X,),
+        "jax.cond",
+        "return lax.cond(x.sum() > 0, lambda x: x, lambda _: jnp.zeros(2, int), x)",
+        ("float32[2,4] from true_fun and int32[2] from false_fun",),
+    ),
+    "in a scan": Fault(
+        in_scan,
+        (jnp.ones((4, 3)),),
+        "jax.dot_general",
+        "return lax.scan(lambda c, y: (c, jnp.dot(y, jnp.ones(7))), jnp.zeros(3), x)",
+        ("3 is axis 1 of x; 7 is made by broadcast_in_dim (",),
+    ),
+    "strict types": Fault(strict, (X,), "jax.add", "return x + jnp.arange(4)", ("Required: operands of one type", "Convert one of them")),
+    "missing argument": Fault(of_two, (X,), "python.of_two", "", ("missing 1 required positional argument: 'y'",)),
+    "list as static argument": Fault(jax.jit(lambda x, _: x, static_argnums=1), (X, [1, 2]), "jax.jit", "", ("Give a tuple for a list",)),
+    "axis that is not there": Fault(jax.vmap(jnp.dot, in_axes=(0, 5)), (X, X), "jax.vmap", "", ("rank 6 or more, for axis 5",)),
+    "other lengths": Fault(jax.vmap(of_two), (X, jnp.ones((3, 4))), "jax.vmap", "", ("size 2: axis 0 of argument x",)),
+    "overflow": Fault(too_large, (X,), "jax.jit", "return x.astype(int) * 3_000_000_000", ("32 bits", "Came: 3000000000")),
+    "pytrees": Fault(
+        other_trees,
+        ({"a": X}, {"b": X}),
+        "jax.tree_map",
+        "return jax.tree.map(jnp.add, p, q)",
+        ("one with the keys ('a',) and one with ('b',)",),
+    ),
+    "no number": Fault(jax.grad(jnp.sin), (X,), "jax.grad", "", ("a result of shape (2, 4)", "`.sum()`")),
+}
+
+
+@pytest.mark.parametrize("name", list(FAULTS))
+def test_a_failing_call_is_drawn_up_to_the_operation_that_fails(name: str) -> None:
+    fault = FAULTS[name]
+    graph = read(fault.function, *fault.args)
+    node = innermost(graph)
+    assert node.op == fault.op
+    assert all(words in node.error for words in fault.says), node.error
+    assert "https://" not in node.error
+    assert "error occurred while tracing" not in node.error
+    assert (node.frames[-1].text if node.frames else "") == fault.line
+    assert len(node.inputs) >= 1
+    assert [each for each in lower(graph).nodes if each.error is not None]
+
+
+def test_equations_before_the_failure_are_drawn_with_the_inner_call() -> None:
+    graph = read(transposed_kernel, jnp.ones((3, 4)), {"kernel": jnp.ones((5, 6))})
+    call = failed_in(graph.main)
+    assert [node.op for node in graph.main.nodes] == ["jax.argument", "jax.argument", "jax.sin", "jax.jit"]
+    assert (call.name, call.inputs) == ("projected", (("sin", 0), ("params['kernel']", 0)))
+    inner = innermost(graph)
+    assert [module.path for module in inner.modules] == ["proj"]
+    assert inner.inputs == (("x", 0), ("kernel", 0))
+
+
+def test_a_leaked_tracer_is_red_with_the_line_that_made_it() -> None:
+    def leaks(x: Any) -> Any:
+        KEPT.append(x * 2)
+        return x
+
+    jax.jit(leaks)(X)
+    try:
+        graph = read(of_leaked, X)
+    finally:
+        KEPT.clear()
+    node = failed_in(graph.main)
+    (source,) = [node for node in graph.main.nodes if node.op == "jax.leaked_tracer"]
+    assert "UnexpectedTracerError" in node.error
+    assert source.frames[-1].function.endswith("leaks")
+    assert f"line {source.frames[-1].line}" in node.error
+
+
+def test_a_call_leaves_configuration_and_traces_as_they_were() -> None:
+    before = dict(jax.config.values)
+    for fault in FAULTS.values():
+        read(fault.function, *fault.args)
+        assert dict(jax.config.values) == before
+        assert not isinstance(jnp.sin(X), jax.core.Tracer)
+        assert float(jax.jit(lambda x: x.sum())(X)) == 8.0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, jax.vmap, lambda f: lambda x: lax.scan(lambda c, y: (c, f(y)), 0, x)])
+def test_an_interrupted_call_leaves_no_trace_and_the_next_one_works(wrap: Callable[[Any], Any]) -> None:
+    def interrupted(x: Any) -> Any:
+        with jax.named_scope("within"):
+            jnp.sin(x)
+            raise KeyboardInterrupt
+
+    before = dict(jax.config.values)
+    with pytest.raises(KeyboardInterrupt):
+        read(wrap(interrupted), X)
+    assert dict(jax.config.values) == before
+    assert not isinstance(jnp.sin(X), jax.core.Tracer)
+    graph = read(joined, X, X)
+    assert [node.op for node in graph.main.nodes if node.kind == "op"] == ["jax.concatenate"]
+    assert all(not node.modules for node in graph.main.nodes)
+
+
+def test_arguments_that_are_no_arrays_stay_as_they_are() -> None:
+    def layer(x: Any, width: int, *, training: bool = False, mode: str = "") -> Any:
+        return jnp.ones((width, 4)) @ x.T if training and mode == "wide" else x
+
+    graph = read(layer, X, 3, training=True, mode="wide")
+    assert [node.name for node in graph.main.nodes if node.kind == "input"] == ["x"]
+    assert graph.main.nodes[-1].outputs[0].shape == (3, 2)
+
+
+def test_arrays_of_a_closure_have_their_names() -> None:
+    params = {"w": jnp.ones((5, 6))}
+    graph = read(lambda x: x @ params["w"], X)
+    assert "5 is axis 0 of params['w']" in failed_in(graph.main).error
+
+
+def test_a_layer_of_linen_fails_in_its_scope() -> None:
+    linen: Any = pytest.importorskip("flax.linen")
+
+    class Network(linen.Module):  # type: ignore[misc]  # flax is absent where types are checked
+        @linen.compact  # type: ignore[untyped-decorator]  # as above
+        def __call__(self, x: Any) -> Any:
+            return linen.Dense(3, name="head")(linen.relu(linen.Dense(8)(x)))
+
+    model = Network()
+    params = model.init(jax.random.key(0), jnp.ones((2, 5)))
+    node = failed_in(read(model.apply, params, X).main)
+    assert [module.path for module in node.modules] == ["Network", "Dense_0"]
+    assert "5 is axis 0 of variables['params']['Dense_0']['kernel']" in node.error
+    assert node.frames[-1].function == "__call__"
+
+
+def test_a_module_of_nnx_is_traced_by_its_arrays_and_is_not_changed() -> None:
+    nnx: Any = pytest.importorskip("flax.nnx")
+
+    class Network(nnx.Module):  # type: ignore[misc]  # as above
+        def __init__(self, width: int) -> None:
+            rngs = nnx.Rngs(0)
+            self.first, self.norm, self.last = nnx.Linear(4, 8, rngs=rngs), nnx.BatchNorm(8, rngs=rngs), nnx.Linear(width, 2, rngs=rngs)
+
+        def __call__(self, x: Any) -> Any:
+            return self.last(self.norm(self.first(x)))
+
+    model = Network(8)
+    mean = model.norm.mean[...]
+    assert not [node for node in read(model, X).main.nodes if node.error]
+    assert model.norm.mean[...] is mean
+    node = failed_in(read(Network(7), X).main)
+    assert "8 is axis 1 of model['first']['kernel']" in node.error
+    assert "7 is axis 0 of model['last']['kernel']" in node.error
+
+
+def test_a_module_of_equinox_fails_at_its_layer() -> None:
+    equinox: Any = pytest.importorskip("equinox")
+    model = equinox.nn.MLP(4, 3, 8, 2, key=jax.random.key(0))
+    node = failed_in(read(model, jnp.ones(5)).main)
+    assert node.attrs["called by"] == "Linear"
+    assert "4 is axis 1 of model.layers[0].weight; 5 is axis 0 of x" in node.error
