@@ -13,6 +13,7 @@ from graphcore.api.gradients.gradients import gradients
 from graphcore.api.graph_diff import graph_diff
 from graphcore.api.interchange import from_source, import_graph_def, load, register_op_list, save, save_saved_model
 from graphcore.api.loops import while_loop
+from graphcore.api.run import Run, run
 from graphcore.api.short_forms import bias_add, log_softmax, softmax, softmax_cross_entropy_with_logits
 from graphcore.api.show import show
 from graphcore.support.budget import set_evaluation_limits
@@ -28,6 +29,7 @@ __all__ = [
     "GradientSum",
     "InputCheck",
     "Instantiation",
+    "Run",
     "apply_op",
     "bias_add",
     "case",
@@ -44,6 +46,7 @@ __all__ = [
     "log_softmax",
     "ops",
     "register_op_list",
+    "run",
     "save",
     "save_saved_model",
     "set_evaluation_limits",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
+    from graphcore.runtime.runners import RunRecord
 
 HEAD_BYTES = 4096
 """The first bytes of a file that a frontend sees when it sniffs."""
@@ -59,6 +60,32 @@ def _holds(value: object, is_wanted: Callable[[object], bool], depth: int) -> bo
         return True
     items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return depth < _MAX_DEPTH and any(_holds(item, is_wanted, depth + 1) for item in list(items)[:_MAX_ITEMS])
+
+
+class MadeCall(NamedTuple):
+    """A call that was made once and recorded.
+
+    Attributes:
+        source: the graph of the run itself.
+        result: its result, None after an error.
+        error: the error with which it ended, None without one.
+    """
+
+    source: ForeignGraph
+    result: Any
+    error: Exception | None
+
+
+@runtime_checkable
+class MakesCalls(Protocol):
+    """A frontend that can also make a call for real. Others run what `ForeignGraph.runner` gives."""
+
+    def make(self, call: Call, record: RunRecord) -> MadeCall:
+        """Make a call once, and record it. Its result is that of the call alone, and everything else is as before it.
+
+        Raises:
+            GraphError: the call fails before any operation.
+        """
 
 
 class Frontend(Protocol):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from graphcore.frontends.frontend import Call
+from graphcore.frontends.frontend import Call, MadeCall
 from graphcore.frontends.function_values import values_used_by
 from graphcore.frontends.torch_reader.objects import is_class
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
     from graphcore.frontends.frontend import Source
+    from graphcore.runtime.runners import RunRecord
 
 KIND: Final = "call of a PyTorch module or function (gc.show(model, x), %graph model(x))"
 
@@ -31,6 +32,13 @@ def read(source: Source) -> ForeignGraph:
     tracing = import_module("graphcore.frontends.torch_calls.tracing")
     traced: ForeignGraph = tracing.trace(source.value)
     return traced
+
+
+def make(call: Call, record: RunRecord) -> MadeCall:
+    """Make the call once and record it; see `MakesCalls`."""
+    running = import_module("graphcore.frontends.torch_calls.running")
+    made: MadeCall = running.make_call(call, record)
+    return made
 
 
 def uses_torch(call: Call) -> bool:

@@ -62,7 +62,7 @@ def record(call: Call, copies: Copies, kind: type[Recorder], *modes: AbstractCon
     recorder = kind(_states(copies), copies.original)
     if isinstance(recorder, GradientRecorder):
         recorder.copies = copies
-    for name, tensor in _named_tensors(call.function, args, kwargs):
+    for name, tensor in named_tensors(call.function, args, kwargs):
         recorder.add_input(name, tensor)
     for name, module in copies.modules:
         _follow(module, name, recorder)
@@ -136,7 +136,7 @@ def _states(copies: Copies) -> dict[int, tuple[str, str]]:
     return found
 
 
-def _named_tensors(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def named_tensors(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The tensors among the arguments, named as the parameters are."""
     called = function.forward if isinstance(function, torch.nn.Module) else function
     try:

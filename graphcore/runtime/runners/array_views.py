@@ -46,6 +46,14 @@ def wait_for(value: object) -> None:
         value.block_until_ready()
 
 
+def bytes_of(value: object) -> int:
+    """The bytes of the elements of a value, 0 where it does not say."""
+    try:
+        return int(getattr(value, "nbytes", 0))
+    except (RuntimeError, TypeError, ValueError):
+        return 0  # such as a sparse tensor
+
+
 def device_of(value: object) -> str:
     """The full name of the device that holds a value, "" for this CPU."""
     device = getattr(value, "device", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +15,7 @@ from graphcore.runtime.core.events import ArrayLife, Event, Recorder
 from graphcore.runtime.core.tensor_stats import TensorStats
 from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.core.value_records import ValueRecorder, ValueRecords
-from graphcore.runtime.runners.array_views import array_of, device_of, wait_for
+from graphcore.runtime.runners.array_views import array_of, bytes_of, device_of, wait_for
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph
@@ -50,11 +51,17 @@ class RunRecord:
         self.running.append((node, call))
         self._events.record("start", node, call=call)
 
+    def ran(self, node: str, start: int, outputs: Sequence[object]) -> None:
+        """A node has run that began at a time of the clock; its name was not known then."""
+        self._events.add([Event("start", node, start, thread=get_ident())], ())
+        self.running.append((node, ""))
+        self.end(node, outputs)
+
     def end(self, node: str, outputs: Sequence[object], call: str = "") -> None:
         """The node has run; see `Watch`."""
         for value in outputs:
             wait_for(value)
-        size = sum([int(getattr(value, "nbytes", 0)) for value in outputs])
+        size = sum(map(bytes_of, outputs))
         device = next((name for name in map(device_of, outputs) if name), "")
         self._events.record("end", node, bytes=size, device=device, call=call)
         if (node, call) in self.running:

@@ -1,0 +1,104 @@
+"""Calls that are made for real and recorded, and leave no traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from graphcore.frontends.frontend import MadeCall
+from graphcore.frontends.torch_calls.keeping import Kept, kept_settings
+from graphcore.frontends.torch_calls.tracing import Recording, graph_of, named_tensors
+from graphcore.frontends.torch_calls.watching import WatchedRecorder
+
+if TYPE_CHECKING:
+    from graphcore.frontends.frontend import Call
+    from graphcore.runtime.runners import RunRecord
+
+torch: Any = import_module("torch")
+_modules: Any = import_module("torch.nn.modules.module")
+_overrides: Any = import_module("torch.overrides")
+
+
+def make_call(call: Call, record: RunRecord) -> MadeCall:
+    """Make a call once, and record it.
+
+    Its result is that of the call without recording. Afterwards modules, tensors, optimizers, generators of random numbers and modes
+    are as they were before it, whether it ended or not. Hooks run as they do in any call; what they and the function change elsewhere,
+    such as a list of the user, stays changed.
+
+    Raises:
+        InvalidArgumentError: the call fails before any operation.
+    """
+    kept = Kept()
+    function = call.function
+    recorder = WatchedRecorder(record, kept)
+    owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
+    with torch._C.DisableTorchFunction():
+        kept.keep([owner, *call.args, *call.kwargs.values()])
+        kept.keep_variables(function)
+        if isinstance(owner, torch.nn.Module):
+            recorder.name_module(owner, "")
+        for name, tensor in named_tensors(function, call.args, dict(call.kwargs)):
+            recorder.add_input(name, tensor)
+    result, error = None, None
+    try:
+        with ExitStack() as stack:
+            for context in (kept_settings(), _followed(recorder), _as_if_unwatched(), recorder):
+                stack.enter_context(context)
+            try:
+                result = function(*call.args, **call.kwargs)
+            except Exception as raised:  # noqa: BLE001 - a user's function may raise anything, which the picture says
+                error = raised
+        source = graph_of(call, Recording(recorder, result, error))
+        result = _apart(result, kept)
+    finally:
+        kept.set_back()
+    return MadeCall(source, result, error)
+
+
+@contextmanager
+def _followed(recorder: WatchedRecorder) -> Iterator[None]:
+    """Follow the modules that are called. Modules have no hooks by this: PyTorch computes some with hooks in another way."""
+    handles = [
+        _modules.register_module_forward_pre_hook(recorder.enter_module),
+        _modules.register_module_forward_hook(recorder.leave_module, always_call=True),
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _as_if_unwatched() -> Iterator[None]:
+    """Let transformer layers choose their fast path as they do without a recorder.
+
+    They look for a mode that intercepts functions, and round in other places if there is one.
+    """
+    original, thread = _overrides.has_torch_function, get_ident()
+    plain = {torch.Tensor, torch.nn.Parameter, type(None)}
+
+    def is_intercepted(values: Any) -> Any:
+        is_plain = get_ident() == thread and all(type(value) in plain for value in values)
+        return False if is_plain else original(values)
+
+    _overrides.has_torch_function = is_intercepted
+    try:
+        yield
+    finally:
+        _overrides.has_torch_function = original
+
+
+def _apart(result: Any, kept: Kept) -> Any:
+    """The result with copies of the tensors that are set back after the call."""
+    if isinstance(result, torch.Tensor):
+        return result.clone() if kept.holds(result) else result
+    if type(result) in {list, tuple}:
+        return type(result)([_apart(item, kept) for item in result])
+    if type(result) is dict:
+        return {key: _apart(item, kept) for key, item in result.items()}
+    return result
