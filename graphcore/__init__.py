@@ -9,7 +9,8 @@
 
 Build    gc.placeholder, gc.constant, gc.Variable, gc.name_scope, gc.device, gc.control_dependencies; TensorFlow 1's names are there under theirs
          (gc.nn, gc.train, gc.losses, ...), and every op is a function of gc.ops
-Ask      gc.explain_shape(y), gc.explain_gradient(loss, W), gc.explain_placement(node), gc.check_gradient(loss, [W], feeds)
+Ask      gc.explain_shape(y), gc.explain_gradient(loss, W), gc.explain_placement(node), gc.check_gradient(loss, [W], feeds),
+         gc.costs(y)
 Derive   gc.gradients(loss, [W]), gc.function, gc.cond, gc.while_loop
 Run      gc.Session().run(fetches, feed_dict); gc.RunOptions(trace=True) and gc.RunOptions(values=True) record a run
 Compare  gc.graph_diff(before, after); gc.testing has checks for exercises

@@ -3,6 +3,7 @@
 from graphcore.api import ops
 from graphcore.api.apply_op import apply_op
 from graphcore.api.branches import case, cond, switch_case
+from graphcore.api.costs import costs
 from graphcore.api.explain_shape import explain_shape
 from graphcore.api.function import Function, Instantiation, function
 from graphcore.api.gradients.check_gradient import check_gradient
@@ -16,10 +17,12 @@ from graphcore.api.loops import while_loop
 from graphcore.api.run import Run, run
 from graphcore.api.short_forms import bias_add, log_softmax, softmax, softmax_cross_entropy_with_logits
 from graphcore.api.show import show
+from graphcore.costing import Costs, NodeCost
 from graphcore.support.budget import set_evaluation_limits
 
 __all__ = [
     "BackwardNode",
+    "Costs",
     "Function",
     "GradientCheck",
     "GradientCut",
@@ -29,12 +32,14 @@ __all__ = [
     "GradientSum",
     "InputCheck",
     "Instantiation",
+    "NodeCost",
     "Run",
     "apply_op",
     "bias_add",
     "case",
     "check_gradient",
     "cond",
+    "costs",
     "explain_gradient",
     "explain_shape",
     "from_source",

@@ -66,7 +66,7 @@ class CalledWorks:
             path: the calls around it.
             depth: their number.
         """
-        callees = _callees(node)
+        callees = called_functions(node)
         runs = [self._calls.get(_path(path, node, function), 0.0) / self._calls.get(path, 1.0) for function, _ in callees]
         is_recorded = any(runs)
         parts = [self._of_function(node, function, slot, sizes, path, depth) for function, slot in callees]
@@ -109,7 +109,7 @@ class CalledWorks:
             return None
 
 
-def _callees(node: Node) -> list[tuple[Func, int]]:
+def called_functions(node: Node) -> list[tuple[Func, int]]:
     """The functions that a node runs, each with the number of the input that is its first argument."""
     if node.registration.is_function:
         return [(Func(node.op, dict(node.attr)), 0)]

@@ -77,6 +77,7 @@ LAYERS = (
     ("tf1.arrays",),
     ("tf1.random", "tf1.tensor_array", "tf1.variables"),
     ("frontends",),
+    ("costing",),
     ("api",),
     ("tf1.names.internal",),
     ("notebook_names", "tf1.names.table", "tf1.names.tensorflow_names"),

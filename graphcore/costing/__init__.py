@@ -1,0 +1,6 @@
+"""The work and memory of graphs from shapes alone: multiply-adds, operations, parameters and bytes."""
+
+from graphcore.costing.costs import Costs, NodeCost
+from graphcore.costing.counting import count_costs
+
+__all__ = ["Costs", "NodeCost", "count_costs"]

@@ -1,0 +1,72 @@
+"""The multiply-adds of published models are those that the frameworks count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+models: Any = pytest.importorskip("torchvision.models")
+flop_counter: Any = pytest.importorskip("torch.utils.flop_counter")
+
+import graphcore as gc  # noqa: E402 - after the check for torch
+
+# In thousands of millions, as torchvision publishes them.
+PUBLISHED = {
+    "resnet18": 1.81,
+    "resnet50": 4.09,
+    "mobilenet_v2": 0.30,
+    "vgg11": 7.61,
+    "densenet121": 2.83,
+    "efficientnet_b0": 0.39,
+    "convnext_tiny": 4.46,
+    "swin_t": 4.49,
+    "regnet_y_400mf": 0.40,
+    "googlenet": 1.50,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_multiply_adds_are_those_that_torch_counts_and_torchvision_publishes(name: str) -> None:
+    model = getattr(models, name)(weights=None).eval()
+    x = torch.zeros(1, 3, 224, 224)
+    counted = gc.costs(model, x)
+    assert not counted.unknown
+    multiply_adds = counted.total.multiply_adds.constant
+    assert multiply_adds is not None
+    assert multiply_adds / 1e9 == pytest.approx(PUBLISHED[name], rel=0.02)
+    with torch.no_grad(), flop_counter.FlopCounterMode(display=False) as counter:
+        model(x)
+    assert 2 * multiply_adds == pytest.approx(counter.get_total_flops(), rel=0.001)
+
+
+def test_gpt2_has_its_parameters() -> None:
+    transformers: Any = pytest.importorskip("transformers")
+    with torch.device("meta"):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config()).eval()
+    counted = gc.costs(model, torch.zeros(1, 16, dtype=torch.long, device="meta"))
+    assert counted.total.parameters == 124_439_808
+
+
+def test_products_and_convolutions_of_jax() -> None:
+    jax: Any = pytest.importorskip("jax")
+
+    def layers(x: Any, w: Any, v: Any) -> Any:
+        y = jax.lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return jax.numpy.einsum("bhwc,cd->bhwd", y, v)
+
+    zeros = jax.numpy.zeros
+    counted = gc.costs(layers, zeros([2, 8, 8, 3]), zeros([3, 3, 3, 16]), zeros([16, 5]))
+    assert counted.total.multiply_adds.constant == 2 * 4 * 4 * 16 * 27 + 2 * 4 * 4 * 16 * 5
+
+
+def test_a_scan_of_jax_counts_each_of_its_turns() -> None:
+    jax: Any = pytest.importorskip("jax")
+
+    def turns(w: Any, h: Any, xs: Any) -> Any:
+        return jax.lax.scan(lambda h, x: (jax.numpy.tanh(h @ w + x), h), h, xs)
+
+    zeros = jax.numpy.zeros
+    assert gc.costs(turns, zeros([6, 6]), zeros([2, 6]), zeros([9, 2, 6])).total.multiply_adds.constant == 9 * 2 * 36
