@@ -63,7 +63,7 @@ def call_of(text: str, variables: Mapping[str, Any], *, gradients: bool = False)
     if isinstance(function, type):
         return None
     found.func = ast.Name("__call")
-    call: Call = value_of(ast.unparse(found), {**variables, "__call": lambda *args, **kwargs: Call(function, args, kwargs)})
+    call: Call = value_of(ast.unparse(found), {**variables, "__call": lambda *args, **kwargs: Call(function, args, kwargs, gradients)})
     return call
 
 

@@ -100,3 +100,13 @@ def test_a_function_of_jax_that_fails_is_red_where_it_fails(shell: NotebookShell
     assert shell.run("w = jnp.ones((3, 5))", "c").success
     assert "dot_general" in ops(page)
     assert not [node for node in shown(page).nodes if node.error is not None]
+
+
+def test_the_gradients_of_a_function_of_jax_stand_beside_it(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("jax")
+    assert shell.run("import jax, jax.numpy as jnp\nx = jnp.ones((2, 3))\ndef f(x): return jnp.tanh(x).sum()", "a").success
+    for text in ("f(x)", "jax.grad(f)(x)"):
+        assert shell.run(f"%graph --mirror {text}", "b").success
+        page.says("ready")
+        assert {record.forward for record in shown(page).gradient_records.values()} == {"tanh", "reduce_sum"}
+        assert [node["label"] for node in page.scenes()[-1]["nodes"] if node["label"].startswith("gradient of tanh")]

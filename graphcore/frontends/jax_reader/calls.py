@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from graphcore.frontends.jax_reader.backward import is_backward
+from graphcore.frontends.jax_reader.differentiated import with_gradients
 from graphcore.frontends.jax_reader.failures import whole_tracebacks
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ class Traced:
 
 
 def traced(call: Call) -> Traced:
-    """Trace a call with the arrays among its arguments, and those of a module, as abstract values.
+    """Trace a call, and its gradients if it asks for them.
+
+    The arrays among its arguments, and those of a module, are abstract values.
 
     An interruption ends it as any other code: JAX's own contexts set back what they have set.
     """
@@ -49,6 +53,18 @@ def traced(call: Call) -> Traced:
     signature = _signature(function)
     if signature is not None:
         run.__signature__ = signature  # type: ignore[attr-defined]  # JAX takes the names of arguments from it
+    result = _traced(run, masked)
+    if (
+        not call.gradients
+        or result.closed is None
+        or any(is_backward(str(equation.source_info.name_stack)) for equation in result.closed.jaxpr.eqns)
+    ):
+        return result
+    return _traced(with_gradients(run), masked)
+
+
+def _traced(run: Callable[..., Any], masked: Any) -> Traced:
+    jax: Any = sys.modules["jax"]
     with whole_tracebacks():
         try:
             return Traced(jax.make_jaxpr(run)(*masked[0], **masked[1]))

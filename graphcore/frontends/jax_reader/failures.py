@@ -16,7 +16,7 @@ from types import CodeType, FrameType, SimpleNamespace, TracebackType
 from typing import Any, Final
 
 from graphcore.frontends.foreign import ModuleCall, SourceFrame
-from graphcore.frontends.jax_reader.programs import is_of_user
+from graphcore.frontends.jax_reader.places import is_of_user
 
 _MAX_FRAMES: Final = 20
 _MAX_UNWRAPPED: Final = 20
@@ -40,7 +40,7 @@ _RENAMED: Final = {
     "rewriting_take": "getitem",
     "rewriting_scatter": "at",
 }
-_CALLER: Final = "jax_reader/calls.py"
+_CALLERS: Final = ("jax_reader/calls.py", "jax_reader/differentiated.py")
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ def failure_of(error: Exception) -> Failure:
             opened = trace  # of the user, if a line of the user follows; else of a function of JAX that is a program by itself
             if not levels:
                 levels.append(Level(trace))
-        elif not levels or code.co_filename.endswith(_CALLER):
+        elif not levels or code.co_filename.endswith(_CALLERS):
             continue
         elif is_of_user(code.co_filename):
             if opened is not None and opened is not levels[-1].trace:

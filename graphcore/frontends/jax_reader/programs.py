@@ -23,28 +23,13 @@ from graphcore.frontends.foreign import (
     SourceFrame,
     WeightRef,
 )
+from graphcore.frontends.jax_reader.backward import GRADIENTS, Pairing, is_backward, without_words
+from graphcore.frontends.jax_reader.places import is_of_user
 from graphcore.frontends.unique_names import UniqueNames
 from graphcore.source import SourceLocation
 
 _MAX_TEXT: Final = 500
 _MAX_FRAMES: Final = 20
-_OWN: Final = (
-    "/jax/_src/",
-    "/jax/",
-    "/jaxlib/",
-    "/flax/",
-    "/equinox/",
-    "/haiku/",
-    "/optax/",
-    "/opt_einsum/",
-    "/keras/src/",
-    "importlib",
-    "/contextlib.py",
-    "/functools.py",
-    "/IPython/",
-    "/ipykernel/",
-    "/frontends/jax_reader/",
-)
 
 LEAKED: Final = "jax.leaked_tracer"
 """The op of values that an earlier trace has left behind."""
@@ -160,6 +145,7 @@ class Body:
         self._refs: dict[int, InputRef] = {}
         self._literals: dict[tuple[str, str], InputRef] = {}
         self._names = UniqueNames()
+        self._pairing = Pairing()
 
     def input(self, var: Any, name: str) -> Port:
         """Add an argument."""
@@ -219,7 +205,10 @@ class Body:
     def equation(self, eqn: Any) -> None:
         """Add an equation."""
         primitive = str(eqn.primitive.name)
-        modules = scopes_of(str(eqn.source_info.name_stack))
+        stack = str(eqn.source_info.name_stack)
+        modules, owner = scopes_of(stack), ""
+        if is_backward(stack) and self._pairing.has_any:
+            modules, owner = (*GRADIENTS, *modules), self._pairing.owner(eqn)
         inputs = tuple([self.ref(var) for var in eqn.invars])
         bodies, arguments = self._bodies(primitive, eqn.params)
         attrs = {
@@ -242,8 +231,12 @@ class Body:
                 bodies=bodies,
                 arguments=arguments,
                 doc=f"Effects: {effects}." if effects else "",
+                differentiates=owner,
+                part="" if not owner else "sum" if primitive == "add_any" else primitive,
             )
         )
+        if not is_backward(stack):
+            self._pairing.add(name, eqn)
         for number, var in enumerate(eqn.outvars):
             self._refs[id(var)] = (name, number)
 
@@ -269,11 +262,6 @@ class Body:
         return self._names.unique(name or "value")
 
 
-def is_of_user(file: str) -> bool:
-    """True iff a file is neither of JAX nor of a library that is built on it."""
-    return not any(part in file for part in _OWN)
-
-
 def opened(value: Any) -> tuple[Any, Sequence[Any]]:
     """A jaxpr and its constants."""
     inner = getattr(value, "jaxpr", value)
@@ -295,7 +283,7 @@ def result_names(jaxpr: Any) -> list[str]:
 
 
 def scopes_of(stack: str) -> tuple[ModuleCall, ...]:
-    """The scopes of a name stack. Transformations keep their words: `transpose(jvp(encoder))`."""
+    """The scopes of a name stack, without the words of differentiation."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(stack):
         depth += (letter == "(") - (letter == ")")
@@ -303,7 +291,7 @@ def scopes_of(stack: str) -> tuple[ModuleCall, ...]:
             parts.append(stack[start:place])
             start = place + 1
     parts.append(stack[start:])
-    return tuple([ModuleCall(part) for part in parts if part])
+    return tuple([ModuleCall(part) for part in map(without_words, parts) if part])
 
 
 def _jaxprs(value: Any) -> list[Any]:
