@@ -336,6 +336,9 @@ class FunctionKernels(Protocol):
 class KernelContext:
     """The argument `k` of `kernel(k)`, one for each node of a plan.
 
+    A kernel that only calls ufuncs, operators, `where` and `astype` on its inputs, and compares their shapes, can be part of a chain that a GPU
+    runs as one kernel. Products by `k.xp.dot` and `k.xp.matmul` can be part of a CUDA graph, others cannot.
+
     Attributes:
         xp: the array module (NumPy, or CuPy on a GPU).
         attrs: the node's attrs.
