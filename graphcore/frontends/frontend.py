@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -58,6 +58,8 @@ class Call:
 def _holds(value: object, is_wanted: Callable[[object], bool], depth: int) -> bool:
     if is_wanted(value):
         return True
+    if is_dataclass(value):
+        value = [getattr(value, part.name, None) for part in fields(value)]
     items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return depth < _MAX_DEPTH and any(_holds(item, is_wanted, depth + 1) for item in list(items)[:_MAX_ITEMS])
 

@@ -20,3 +20,10 @@ class UniqueNames:
             name = f"{base}_{self._counts[base]}"
         self._taken.add(name)
         return name
+
+    def release(self, name: str) -> None:
+        """Let a name that was given last for its base be given again."""
+        self._taken.discard(name)
+        base, _, number = name.rpartition("_")
+        if number.isdecimal() and self._counts[base] == int(number):
+            self._counts[base] -= 1

@@ -88,17 +88,6 @@ def test_a_clash_of_shapes_is_drawn_up_to_the_operation_that_fails() -> None:
     assert "1 with errors" in to_outline(graph)
 
 
-def test_a_value_that_python_needs_is_named_with_its_line() -> None:
-    def branching(x: Any) -> Any:
-        y = x * 2
-        return y if y.sum() > 0 else -y
-
-    graph = traced(branching, torch.ones(3))
-    (failed,) = [node for node in graph.nodes if node.error is not None]
-    assert failed.source is not None
-    assert "if y.sum() > 0" in failed.source.text
-
-
 def test_a_function_of_tensors_is_shown() -> None:
     graph = traced(lambda a, b: {"out": [(a @ b).softmax(-1), a.mean()]}, torch.ones(4, 8), b=torch.ones(8, 2))
     assert {node.name for node in graph.nodes if not node.inputs} == {"a", "b"}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from graphcore.frontends.foreign import SourceFrame
 from graphcore.frontends.torch_calls.copying import Copies
-from graphcore.frontends.torch_calls.recording import Recorder, frames_of, is_quiet, name_of, tensors_of, torch
+from graphcore.frontends.torch_calls.recording import SYMBOLIC, Originals, Recorder, States, frames_of, is_quiet, name_of, tensors_of, torch
 
 _TAKEN_OUT: Final = frozenset({"item", "numpy", "tolist", "__float__", "__int__", "__array__", "__complex__"})
 """Functions that give a value of Python or NumPy, which no gradient leaves."""
@@ -49,7 +49,7 @@ class GradientRecorder(Recorder):
         facts: by the names of nodes what autograd does with them.
     """
 
-    def __init__(self, states: Mapping[int, tuple[str, str]], original: Mapping[int, Any]) -> None:
+    def __init__(self, states: States, original: Originals) -> None:
         super().__init__(states, original)
         self.copies: Copies
         self.owners: dict[Any, str] = {}
@@ -68,7 +68,7 @@ class GradientRecorder(Recorder):
         for tensor in tensors_of([*args, *kwargs.values()]):
             self.claim_result(tensor)
         result = super().__torch_function__(func, types, args, kwargs)
-        if name_of(func) in _TAKEN_OUT:
+        if name_of(func) in _TAKEN_OUT and not isinstance(result, SYMBOLIC):
             self._call(func, args, kwargs, [])
         return result
 

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 from graphcore.frontends.foreign import ForeignNode, ModuleCall, Port, SourceFrame
+from graphcore.frontends.torch_calls.branches import DECIDING, Decision, Decisions, line_of
+from graphcore.frontends.torch_calls.failures import Failure
+from graphcore.frontends.torch_calls.opening import body_of
+from graphcore.frontends.torch_calls.sequences import SHAPED
 from graphcore.frontends.torch_reader.arguments import Named, collect
 from graphcore.frontends.torch_reader.objects import literal, port_of, weight_of_object
 from graphcore.frontends.unique_names import UniqueNames
 
 overrides: Any = import_module("torch.overrides")
+fake_tensor: Any = import_module("torch._subclasses.fake_tensor")
 torch: Any = import_module("torch")
-_LIBRARY: Final = str(Path(torch.__file__).parent)
-_HERE: Final = str(Path(__file__).parent)
+_LIBRARY: Final = str(Path(torch.__file__).parent) + os.sep
+_OWN: Final = str(Path(__file__).parent) + os.sep
+_TRACING: Final = str(Path(__file__).with_name("tracing.py"))
 _MAX_FRAMES: Final = 32
 _QUIET: Final = frozenset({"__set__", "size", "dim", "stride", "is_floating_point", "numel", "type", "__len__", "is_complex"})
 _OUTSIDE: Final = (ModuleCall(""),)
 _VIEWS: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 """The properties of tensors that are tensors made of them."""
+States = dict[int, tuple[str, str]]
+Originals = Mapping[int, Any]
+SYMBOLIC: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class is known where torch is
@@ -34,21 +45,35 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         original: the tensor behind a fake one, by the id of the fake one.
 
     Attributes:
+        decisions: answers what depends on values.
         nodes: what was called, inputs first.
         failed: the node at which the call ended with an error, "" if it did not.
+        failure: the operation that failed there, None if the error is none of an operation.
         names: the names of nodes, which are unique.
+        modules_by_id: paths and classes of the modules that are followed, by their ids.
     """
 
-    def __init__(self, states: Mapping[int, tuple[str, str]], original: Mapping[int, Any]) -> None:
+    def __init__(self, states: States, original: Originals) -> None:
         super().__init__()
         self.nodes: list[ForeignNode] = []
         self.failed = ""
+        self.failure: Failure | None = None
+        self.decisions = Decisions()
+        self.modules_by_id: dict[int, ModuleCall] = {}
         self._states = states
         self._original = original
         self._refs: dict[int, tuple[str, int]] = {}
         self._kept: list[Any] = []
         self.names = UniqueNames()
+        self._scopes = UniqueNames()
         self._modules: list[ModuleCall] = []
+        self._made_within: set[int] = set()
+        self._symbols: dict[str, tuple[str, int]] = {}
+        self._depth = 0
+
+    def know(self, states: States, original: Originals) -> None:
+        """Take the tensors that the recorder is to know, as its arguments are."""
+        self._states, self._original = states, original
 
     def enter(self, path: str, kind: str) -> None:
         """A module is called."""
@@ -77,16 +102,108 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function, and write down what it takes and gives."""
         kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in DECIDING and args and isinstance(args[0], fake_tensor.FakeTensor):
+            return self._decided(name, args[0])
+        if name == "tolist":
+            return _listed(args[0])
+        body = body_of(func)
+        self._depth += 1
         try:
-            result = func(*args, **kwargs)
-        except Exception:
+            result = _called(func, args, kwargs) if body is None else self._opened(func, body, args, kwargs)
+        except Exception as error:
             if not self.failed:
                 self.failed = self._call(func, args, kwargs, None)
+                self.failure = Failure(_title(func), args, dict(kwargs), error)
             raise
-        outputs = tensors_of(args[0] if name_of(func) == "__setitem__" else result)
-        if outputs and not is_quiet(func):
+        finally:
+            self._depth -= 1
+        outputs = tensors_of(args[0] if name == "__setitem__" else result)
+        if name == "item" and isinstance(result, SYMBOLIC):
+            self._symbols[str(result)] = self._call(func, args, kwargs, []), 0
+            self.nodes[-1] = replace(self.nodes[-1], outputs=(port_of("", result),))
+        elif outputs and not is_quiet(func) and any(id(output) not in self._made_within for output in outputs):
             self._call(func, args, kwargs, outputs)
+        self._made_within = set()
         return result
+
+    def _opened(self, func: Any, body: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call a function that is written in Python, and write down its operations if it has several."""
+        first, kept = len(self.nodes), len(self._kept)
+        scope = self._scopes.unique(".".join([*[call.path for call in self._modules[-1:]], func.__name__]).strip("."))
+        self._modules.append(ModuleCall(scope))
+        try:
+            with self:
+                result = body(*args, **kwargs)
+        except Exception:
+            if self._drop_single(first, kept):
+                self.failed = ""
+            raise
+        finally:
+            self._modules.pop()
+        if self._drop_single(first, kept):
+            self._scopes.release(scope)
+        else:
+            self._made_within = {id(tensor) for tensor in tensors_of(result)}
+        return result
+
+    def _drop_single(self, first: int, kept: int) -> bool:
+        """Take back the operations since the node `first` and the tensor `kept` unless there are several. True if that was done."""
+        names = [node.name for node in self.nodes[first:] if node.kind == "op"]
+        if len(names) > 1:
+            return False
+        self.nodes[first:] = [node for node in self.nodes[first:] if node.kind != "op"]
+        for name in names:
+            self.names.release(name)
+        for tensor, before in reversed(self._kept[kept:]):
+            if self._refs.get(id(tensor), ("", 0))[0] in names:
+                if before is None:
+                    del self._refs[id(tensor)]
+                else:
+                    self._refs[id(tensor)] = before
+        return True
+
+    def _decided(self, name: str, tensor: Any) -> Any:
+        """The value of a tensor that Python asks for, as one of several that it may have."""
+        line = line_of(sys._getframe(2), is_library)
+        if name == "__bool__":
+            self.decisions.decide(line)
+        else:
+            self.decisions.number(line, float if name == "__float__" else int)
+        self.record_decision(self.decisions.made[-1], [self.ref(tensor)])
+        return self.decisions.made[-1].answer
+
+    def record_decision(self, decision: Decision, refs: Sequence[tuple[str, int]]) -> None:
+        """Write a decision down as a node that takes the tensors on which it depends."""
+        name = self.names.unique("branch")
+        frames = frames_of(sys._getframe(1))
+        self._add(
+            ForeignNode(name, "python.branch", tuple(refs), modules=tuple(self._modules) or _OUTSIDE, frames=frames, doc=decision.note), []
+        )
+
+    def decided_by_symbols(self, decision: Decision, symbols: Any) -> None:
+        """Write a decision about numbers of tensors down."""
+        refs = [self._symbols[str(symbol)] for symbol in symbols if str(symbol) in self._symbols]
+        self.record_decision(decision, refs)
+
+    def line_of_user(self) -> tuple[tuple[str, int], bool]:
+        """The line of the user that runs, and True if it is within an operation."""
+        return line_of(sys._getframe(1), is_library), self._depth > 0
+
+    def add_failure(self, error: BaseException) -> None:
+        """Write down an error that no operation has raised, at its line."""
+        frames: list[SourceFrame] = []
+        modules: dict[ModuleCall, None] = {}
+        trace = error.__traceback__
+        while trace is not None:
+            owner = self.modules_by_id.get(id(trace.tb_frame.f_locals.get("self")))
+            if owner is not None:
+                modules[owner] = None
+            if not is_library(trace.tb_frame.f_code.co_filename):
+                frames.append(_source_frame(trace.tb_frame, trace.tb_lineno))
+            trace = trace.tb_next
+        self.failed = self.names.unique(type(error).__name__)
+        self._add(ForeignNode(self.failed, "python.raise", modules=tuple(modules), frames=tuple(frames[-_MAX_FRAMES:])), [])
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: list[Any] | None) -> str:
         given = [("", self._plain(value)) for value in args] + [(key, self._plain(value)) for key, value in kwargs.items()]
@@ -124,14 +241,43 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
     def _add(self, node: ForeignNode, tensors: Any) -> None:
         self.nodes.append(node)
         for place, tensor in enumerate(tensors):
+            self._kept.append((tensor, self._refs.get(id(tensor))))  # an id is unique only while its object lives
             self._refs[id(tensor)] = node.name, place
-            self._kept.append(tensor)  # an id is unique only while its object lives
+
+
+def _called(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function, with symbols in place of tensors that it takes as sizes."""
+    shaped = SHAPED.get(getattr(func, "__name__", ""))
+    result = NotImplemented if shaped is None else shaped(*args, **kwargs)
+    if result is not NotImplemented:
+        return result
+    try:
+        return func(*args, **kwargs)
+    except TypeError as error:
+        if "failed to unpack the object" not in str(error):
+            raise
+        return func(*_as_sizes(args), **{key: _as_sizes(value) for key, value in kwargs.items()})
+
+
+def _as_sizes(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)([_as_sizes(item) for item in value])
+    return value.item() if isinstance(value, torch.Tensor) and not value.dim() and not value.dtype.is_floating_point else value
+
+
+def _listed(tensor: Any) -> Any:
+    """The elements of a tensor as a list, each a number that depends on values."""
+    return [_listed(part) for part in tensor] if tensor.dim() else tensor.item()
 
 
 def tensors_of(value: Any) -> list[Any]:
-    """The tensors in a value: one, or those in lists and tables."""
+    """The tensors in a value: one, or those in lists, tables and records."""
     if isinstance(value, torch.Tensor):
         return [value]
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in fields(value)]
     if isinstance(value, list | tuple):
         return [tensor for item in value for tensor in tensors_of(item)]
     return []
@@ -158,12 +304,21 @@ def _title(func: Any) -> str:
     return f"torch.{plain}"
 
 
+def is_library(file: str) -> bool:
+    """True for files of PyTorch, and for those of this package."""
+    return file.startswith((_LIBRARY, _OWN))
+
+
 def frames_of(frame: FrameType | None) -> tuple[SourceFrame, ...]:
     """The lines around a call that are not PyTorch's own, the innermost last."""
     found: list[SourceFrame] = []
-    while frame is not None and len(found) < _MAX_FRAMES:
-        file = frame.f_code.co_filename
-        if not file.startswith((_LIBRARY, _HERE)):
-            found.append(SourceFrame(file, frame.f_lineno, linecache.getline(file, frame.f_lineno).strip(), frame.f_code.co_name))
+    while frame is not None and len(found) < _MAX_FRAMES and frame.f_code.co_filename != _TRACING:
+        if not is_library(frame.f_code.co_filename):
+            found.append(_source_frame(frame, frame.f_lineno))
         frame = frame.f_back
     return tuple(reversed(found))
+
+
+def _source_frame(frame: FrameType, line: int) -> SourceFrame:
+    file = frame.f_code.co_filename
+    return SourceFrame(file, line, linecache.getline(file, line).strip(), frame.f_code.co_name)

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import inspect
-import random
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from itertools import islice
+from time import monotonic
+from types import GeneratorType
+from typing import Any, Final
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, InputRef
+from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, InputRef, ModuleCall
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.torch_calls.autograd import GradientRecorder
 from graphcore.frontends.torch_calls.backward import Backward
+from graphcore.frontends.torch_calls.branches import Decisions, sizes_by_values
 from graphcore.frontends.torch_calls.copying import Copies
-from graphcore.frontends.torch_calls.recording import Recorder, tensors_of
+from graphcore.frontends.torch_calls.failures import words_of
+from graphcore.frontends.torch_calls.recording import Originals, Recorder, States, tensors_of
+from graphcore.frontends.torch_calls.special import follow_lazy_modules, refusal, unwrap_parts
+from graphcore.frontends.torch_calls.surroundings import untouched
+from graphcore.frontends.torch_calls.wrappers import without_wrappers
 from graphcore.frontends.torch_reader.placing import placed_states
 
 torch: Any = import_module("torch")
 _fakes: Any = import_module("torch._subclasses.fake_tensor")
+_MOST_TRACES: Final = 8
+_SECONDS: Final = 4.0
+"""The time after which no other way is tried."""
+_MOST_ITEMS: Final = 1000
 
 
 @dataclass(slots=True)
@@ -46,9 +56,27 @@ def trace(call: Call) -> ForeignGraph:
     Raises:
         InvalidArgumentError: the call fails before any operation.
     """
-    mode = _fakes.FakeTensorMode(allow_non_fake_inputs=True)
-    copies = Copies(torch, mode)
-    made = record(call, copies, GradientRecorder if call.gradients else Recorder, mode)
+    function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
+    refused = refusal(function)
+    if refused:
+        raise InvalidArgumentError(refused)
+    plain = replace(call, function=function, args=args, kwargs=kwargs)
+    with untouched():
+        return _drawn(plain)
+
+
+def _drawn(call: Call) -> ForeignGraph:
+    """The graph of one way through a call, of one that leads to its end if the first few have such."""
+    latest = monotonic() + _SECONDS
+    decisions = Decisions()
+    first, of_first = made, mode = _traced(call, decisions)
+    for _ in range(_MOST_TRACES - 1):
+        plan = made.recorder.decisions.other_plan()
+        if made.error is None or plan is None or monotonic() > latest:
+            break
+        made, mode = _traced(call, Decisions(plan))
+    if made.error is not None:
+        made, mode = first, of_first
     graph = graph_of(call, made)
     if call.gradients and made.error is None:
         with mode:
@@ -56,25 +84,52 @@ def trace(call: Call) -> ForeignGraph:
     return graph
 
 
-def record(call: Call, copies: Copies, kind: type[Recorder], *modes: AbstractContextManager[object]) -> Recording:
-    """Make a call on copies, within some modes."""
+def _traced(call: Call, decisions: Decisions) -> tuple[Recording, Any]:
+    """Trace a call once, on copies of its own. The second result is the mode of fake tensors."""
+    recorder = (GradientRecorder if call.gradients else Recorder)({}, {})
+    recorder.decisions = decisions
+
+    def prepared(met: States, original: Originals) -> Recorder:
+        recorder.know(met, original)
+        return recorder
+
+    sizes = sizes_by_values(decisions, recorder.line_of_user, recorder.decided_by_symbols)
+    mode = _fakes.FakeTensorMode(allow_non_fake_inputs=True, shape_env=sizes, static_shapes=True)
+    return record(call, Copies(torch, mode), prepared, mode), mode
+
+
+def record(call: Call, copies: Copies, kind: Callable[[States, Originals], Recorder], *modes: AbstractContextManager[object]) -> Recording:
+    """Make a call on copies, within some modes, written down by a recorder of some kind."""
     function, args, kwargs = _prepared(call, copies)
-    recorder = kind(_states(copies), copies.original)
+    for _, module in copies.modules:
+        unwrap_parts(module)
+    states = _states(copies)
+    recorder = kind(states, copies.original)
     if isinstance(recorder, GradientRecorder):
         recorder.copies = copies
     for name, tensor in named_tensors(call.function, args, kwargs):
         recorder.add_input(name, tensor)
     for name, module in copies.modules:
         _follow(module, name, recorder)
+        for mode in modes:
+            if isinstance(mode, _fakes.FakeTensorMode):
+                follow_lazy_modules(module, recorder, mode, states)
     result, error = None, None
     with ExitStack() as stack:
-        for context in (_kept_random_states(), *modes, recorder):
+        for context in (*modes, recorder):
             stack.enter_context(context)
         try:
-            result = function(*args, **kwargs)
+            result = _finished(function(*args, **kwargs))
         except Exception as raised:  # noqa: BLE001 - a user's function may raise anything, which the picture says
             error = raised
+    if error is not None and not recorder.failed and any(node.kind == "op" for node in recorder.nodes):
+        recorder.add_failure(error)
     return Recording(recorder, result, error)
+
+
+def _finished(result: Any) -> Any:
+    """A result, of a generator that which it yields: its body runs only when it is asked."""
+    return list(islice(result, _MOST_ITEMS)) if isinstance(result, GeneratorType) else result
 
 
 def graph_of(call: Call, made: Recording) -> ForeignGraph:
@@ -88,13 +143,15 @@ def graph_of(call: Call, made: Recording) -> ForeignGraph:
     if error is not None and not any(node.kind == "op" for node in recorder.nodes):
         raise InvalidArgumentError(f"The call failed before any operation: {said}") from error
     outputs: list[InputRef] = [recorder.ref(tensor) for tensor in tensors_of(made.result)]
-    nodes = [replace(node, error=said) if node.name == recorder.failed else node for node in recorder.nodes]
+    explained = said if recorder.failure is None else words_of(recorder.failure, said)
+    nodes = [replace(node, error=explained) if node.name == recorder.failed else node for node in recorder.nodes]
     main = ForeignFunction("main", outputs=tuple(outputs), output_names=("",) * len(outputs), nodes=placed_states(nodes))
     main.inputs = tuple([node.outputs[0] for node in nodes if node.kind == "input"])
     name = getattr(call.function, "__name__", type(call.function).__name__)
     found = ForeignGraph("PyTorch call", main, producer=f"PyTorch {torch.__version__}", name=name)
     if said:
         found.notes.append(f"The call failed: {said}")
+    found.notes += recorder.decisions.notes()
     return found
 
 
@@ -144,7 +201,7 @@ def named_tensors(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     except (TypeError, ValueError):
         given = {**{f"argument_{place}": value for place, value in enumerate(args)}, **kwargs}
     for name, value in given.items():
-        tensors = tensors_of(list(value.values()) if isinstance(value, dict) else value)
+        tensors = tensors_of(value)
         for place, tensor in enumerate(tensors):
             yield name if len(tensors) == 1 else f"{name}_{place}", tensor
 
@@ -153,21 +210,10 @@ def _follow(module: Any, name: str, recorder: Recorder) -> None:
     """Tell the recorder which module of a copy is called."""
     for path, part in module.named_modules():
         full = f"{name}.{path}" if name and path else name or path
-        kind = type(part).__name__
-        part.register_forward_pre_hook(lambda _module, _args, path=full, kind=kind: recorder.enter(path, kind))
+        if id(part) in recorder.modules_by_id:
+            continue
+        entered = recorder.modules_by_id[id(part)] = ModuleCall(full, type(part).__name__)
+        part.register_forward_pre_hook(
+            lambda _module, _args, entered=entered: recorder.enter(entered.path, entered.type_name), prepend=True
+        )
         part.register_forward_hook(lambda _module, _args, _result: recorder.leave(), always_call=True)
-
-
-@contextmanager
-def _kept_random_states() -> Iterator[None]:
-    """Set the generators of Python, NumPy and PyTorch back at the end."""
-    python, own = random.getstate(), torch.get_rng_state()
-    numpy = sys.modules.get("numpy")
-    drawn = None if numpy is None else numpy.random.get_state()
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        torch.set_rng_state(own)
-        if numpy is not None:
-            numpy.random.set_state(drawn)

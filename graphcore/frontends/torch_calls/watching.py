@@ -45,7 +45,7 @@ class WatchedRecorder(Recorder):
         for path, part in module.named_modules():
             self._paths.setdefault(id(part), prefix + path if path else name)
             self._kept.append(part)
-        states: dict[int, tuple[str, str]] = self._states  # type: ignore[assignment]  # that of this recorder is its own
+        states: dict[int, tuple[str, str]] = self._states
         for kind, tensors in (("buffer", module.named_buffers()), ("parameter", module.named_parameters())):
             for path, tensor in tensors:
                 states.setdefault(id(tensor), (prefix + path, kind))
