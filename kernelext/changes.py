@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from graphcore.difference import GraphDiff
+from graphcore.frontends.record import ForeignRecord
 from graphcore.graph import Graph, get_default_graph
 from graphcore.source import CellRun
 from graphcore.support.shown import html_text
 from kernelext.front_end import requested_cell
 from kernelext.graph_names import graph_of
-from kernelext.history import History
+from kernelext.history import Comparison, History
+from kernelext.layer_changes import LayerChanges
 
 ANCHOR: Final = "#graphloupe-difference-"
 """The link of a line, without the number of the run; views open the difference."""
@@ -43,8 +46,13 @@ class ChangeLines:
         self._run = run
         self._deleted = get_default_graph().cells.deleted
 
-    def end(self) -> None:
-        """Display the line of the run, if it has changed a graph."""
+    def end(self, calls: Mapping[Graph, str], notes: Iterable[str]) -> None:
+        """Display the line of the run, if it has changed a graph.
+
+        Args:
+            calls: the traced calls of views, by their graphs.
+            notes: further lines: what could not be traced.
+        """
         run, self._run = self._run, None
         # Front ends that name no cells run whole notebooks; a terminal has no kernel.
         if run is None or self.quiet or not (requested_cell(self._shell) or not hasattr(self._shell, "kernel")):
@@ -53,12 +61,15 @@ class ChangeLines:
         lost = sum([len(cells.nodes_of(cell)) for cell in cells.deleted - self._deleted])
         if lost:
             self._display(f"{_counted(lost, 'node')} without a cell: %graph forget removes {'it' if lost == 1 else 'them'}", run)
-        for graph in self._history.changed_by(run):
-            name = self._name(graph)
+        places = list(calls)
+        for graph in sorted(self._history.changed_by(run), key=lambda graph: places.index(graph) if graph in calls else -1):
+            name = f"{calls[graph]}: " if graph in calls else self._name(graph)
             left = sum(1 for node in graph.cells.nodes_of(run.cell) if node.error is not None and node.error.is_left)
-            text = "" if name is None else change_text(self._history.compare(graph, run.execution).diff, left)
+            text = "" if name is None else _text(self._history.compare(graph, run.execution), left)
             if text:
                 self._display(f"{name}{text}", run)
+        for note in notes:
+            display({"text/plain": note, "text/html": f"<small style='{_STYLE}'>{html_text(note)}</small>"}, raw=True)
 
     def _display(self, text: str, run: CellRun) -> None:
         title = f"Show the difference in the picture (%diff {run.execution} shows it here, %graph quiet ends these lines)"
@@ -74,30 +85,45 @@ class ChangeLines:
         return f"{named[0][0]}: " if named else None
 
 
-def change_text(diff: GraphDiff, left: int = 0) -> str:
+def _text(comparison: Comparison, left: int) -> str:
+    """The words for a comparison."""
+    return change_text(comparison.diff, left, comparison.records)
+
+
+def change_text(diff: GraphDiff, left: int = 0, records: tuple[ForeignRecord, ForeignRecord] | None = None) -> str:
     """A difference as counts: `+6 nodes, 2 replaced, shapes of 3 changed, 1 error`; "" if there is none.
 
     Args:
         diff: the difference.
         left: the number of nodes that the cell has not made again, because it failed.
+        records: what stands behind two traces of a call, whose layers are counted.
     """
-    changes = {name: {one.kind for one in change.changes} for name, change in diff.changed.items()}
-    shapes = sum(1 for kinds in changes.values() if kinds & {"shape", "type"})
-    replaced = sum(1 for kinds in changes.values() if kinds - {"shape", "type", "error"})
     before, after = diff.before.nodes, diff.after.nodes
+    kinds = {name: {part.kind for part in change.changes} for name, change in diff.changed.items()}
+    layers = None if records is None else LayerChanges(diff, *records)
+    counted = {*diff.added, *diff.removed, *diff.changed} if layers is None else set(layers.outside)
+    added, removed = [sum(1 for name in names if name in counted) for names in (diff.added, diff.removed)]
+    typed = {} if layers is None else {name: changes for name, changes in kinds.items() if "type" in changes}
+    types = sum(1 for name in typed if not after[name].error)  # what fails has none
+    shapes = sum(1 for name, changes in kinds.items() if changes & {"shape", "type"} and name not in typed)
+    replaced = sum(1 for name, changes in kinds.items() if name in counted and changes - {"shape", "type", "error"})
     former = {new: before[old].error for old, new in diff.pairs.items()}
     errors = sum(1 for name, node in after.items() if node.error and node.error != former.get(name, ""))
     mended = sum(1 for name, error in former.items() if error and not after[name].error)
     parts = [
-        f"+{_counted(len(diff.added), 'node')}" if diff.added else "",
-        f"\u2212{_counted(len(diff.removed), 'node')}" if diff.removed else "",
+        *([] if layers is None else layers.parts),
+        f"+{_counted(added, 'node')}" if added else "",
+        f"\u2212{_counted(removed, 'node')}" if removed else "",
         f"{replaced:,} replaced" if replaced else "",
+        f"types of {types:,} changed" if types else "",
         f"shapes of {shapes:,} changed" if shapes else "",
         _counted(errors, "error") if errors else "",
         f"{_counted(mended, 'error')} gone" if mended else "",
         f"{_counted(left, 'node')} not made again" if left else "",
     ]
-    return ", ".join(filter(None, parts)) or ("functions changed" if diff.functions else "")
+    rewired = 0 if layers is None else sum(1 for changes in kinds.values() if changes & {"input", "control"})
+    rest = "functions changed" if diff.functions else f"{rewired:,} rewired" if rewired else ""
+    return ", ".join(filter(None, parts)) or rest
 
 
 def _counted(count: int, noun: str) -> str:

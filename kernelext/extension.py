@@ -102,7 +102,7 @@ class Extension:
             self.undoing.end()
         self.views.update()
         with self._guard("saying what a cell has done"):
-            self.changes.end()
+            self.changes.end(self.views.traced, self.views.notes)
             self.remarks.end()
 
     def _failed(self, text: str) -> None:

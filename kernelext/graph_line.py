@@ -61,6 +61,16 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph forget                remove the nodes of deleted cells, which the lens Cells marks
     %graph quiet                 no more lines about changes under cells; %graph quiet off brings them back
 
+A call in %graph model(x) is traced: types and shapes are inferred, and nothing is computed
+    after a cell                 it is traced again if its modules, functions, the variables that they use, or its arguments have changed (layers,
+                                 code, modes, types, shapes and devices, not the elements of tensors); a line below the cell says what is different
+    its arguments                names, attributes and items are looked up after each cell; an argument that computes something, as in
+                                 model(make_batch(n)), is evaluated once, and again only when a name in it (make_batch, n) stands for something else,
+                                 or the cell with %graph runs again; where an argument calls a module, as in loss(model(x), y), the whole is traced
+    random numbers               looking draws none: the generators of Python, NumPy and PyTorch stay as they are; generators of your own do not
+    if it fails                  the operation that fails is red; where there is none, or the trace is interrupted, the last picture stays, faded,
+                                 and says why
+
 Words can be combined, as in %graph model inline lens cells, or %graph values off.
 
     --mirror                     the gradient of each box beside it

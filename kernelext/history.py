@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from graphcore.difference import GraphDiff, GraphState, compare, state_of_graph
+from graphcore.frontends.record import ForeignRecord, foreign_of
 from graphcore.graph import Graph
 from graphcore.source import CellRun
 
@@ -19,19 +20,28 @@ MOST_NODES: Final = 300_000
 """The nodes in kept states of one graph together, the newest state excepted."""
 
 
+_OF_ANOTHER: Final = -1
+"""The version of a state of another graph, which no graph has."""
+
+
 class _Before(msgspec.Struct, frozen=True):
-    """The state of a graph before a run of a cell."""
+    """The state of a graph before a run of a cell; of a traced call with what stood behind it."""
 
     run: CellRun
     version: int
     state: GraphState
+    record: ForeignRecord | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
-    """The difference of a graph from its state before the run called `label`; "" for the beginning."""
+    """The difference of a graph from its state before the run called `label`; "" for the beginning.
+
+    `records` are what stands behind two traces of a call.
+    """
 
     label: str
     diff: GraphDiff
+    records: tuple[ForeignRecord, ForeignRecord] | None = None
 
     @property
     def text(self) -> str:
@@ -59,9 +69,16 @@ class History:
             last = states[-1] if states else None
             same = last is not None and last.version == graph.version
             state = last.state if last is not None and same else state_of_graph(graph, None if last is None else last.state)
-            states.append(_Before(run, graph.version, state))
+            states.append(_Before(run, graph.version, state, foreign_of(graph)))
             while not same and len(states) > 1 and _nodes_in(states) > MOST_NODES + len(state.nodes):
                 states.popleft()
+
+    def succeed(self, last: Graph, graph: Graph) -> None:
+        """Let a graph go on with the earlier states of another one, whose place it has taken."""
+        states = self._states.pop(last, None)
+        if states is not None:
+            earlier = [_Before(entry.run, _OF_ANOTHER, entry.state, entry.record) for entry in states]
+            self._states[graph] = deque(earlier, maxlen=MOST_RUNS)
 
     def changed_by(self, run: CellRun) -> list[Graph]:
         """The graphs that have changed since the beginning of `run`; among them those that it has made."""
@@ -100,7 +117,9 @@ class History:
             entry_before = _last_making(graph, states)
         if entry_before is None:
             return Comparison("", compare(_empty(graph), state_of_graph(graph)))
-        return Comparison(entry_before.run.label, compare(entry_before.state, state_of_graph(graph, entry_before.state)))
+        after = foreign_of(graph)
+        records = None if entry_before.record is None or after is None else (entry_before.record, after)
+        return Comparison(entry_before.run.label, compare(entry_before.state, state_of_graph(graph, entry_before.state)), records)
 
     def runs(self, graph: Graph) -> list[int]:
         """The numbers of the runs before which the state is known."""

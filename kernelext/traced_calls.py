@@ -1,36 +1,88 @@
-"""Calls in `%graph model(x)`: their parts, and what a picture of them depends on."""
+"""Expressions in `%graph model(x)`: each part is evaluated once until something in it has changed."""
 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Mapping
 from inspect import Parameter, Signature
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, Final
 
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.torch_call import uses_torch
 from graphcore.frontends.torch_reader.objects import is_class
+from graphcore.support.random_states import kept_random_states
+from kernelext.call_state import Same, state_of
 
 _PLAIN: Final = (bool, int, float, str, bytes, type(None))
-_MAX_DEPTH: Final = 6
-_MAX_ITEMS: Final = 1000
 
 
-class Expression:
+class _ComputesError(Exception):
+    """An expression does more than to look values up."""
+
+
+class Part:
+    """A part of an expression: the function of a call, or an argument.
+
+    One that only looks values up, such as `batch["x"]` of a dict, has its value now. One that computes something, such as `make_batch()`, keeps
+    its value until a name in it stands for something else. Whatever random numbers it draws, the generators of Python, NumPy and PyTorch are
+    as before.
+
+    Args:
+        tree: the expression.
+    """
+
+    def __init__(self, tree: ast.expr) -> None:
+        self._tree = tree
+        self._code = compile(ast.fix_missing_locations(ast.Expression(tree)), "<%graph>", "eval")
+        self._names = list(dict.fromkeys([node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]))
+        self._kept: tuple[list[object], Any, Exception | None] | None = None
+
+    def value(self, variables: Mapping[str, Any]) -> Any:
+        """The value now.
+
+        Raises:
+            Exception: what evaluation raises; one that was raised before, as long as the names stand for the same.
+        """
+        try:
+            return _looked_up(self._tree, variables)
+        except _ComputesError:
+            pass
+        names = [_meaning(name, variables) for name in self._names]
+        if self._kept is None or self._kept[0] != names:
+            self._kept = names, *self._outcome(variables)
+        _, value, error = self._kept
+        if error is not None:
+            raise error.with_traceback(None)
+        return value
+
+    def _outcome(self, variables: Mapping[str, Any]) -> tuple[Any, Exception | None]:
+        with kept_random_states():
+            try:
+                return eval(self._code, dict(variables)), None  # noqa: S307 - the user has typed it, as in a cell
+            except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+                return None, error
+
+
+class Whole:
     """An expression of the user as a function of the variables in it.
 
     Args:
         tree: the expression.
         variables: the variables of the user.
+
+    Attributes:
+        values: the variables in it that are neither modules nor classes.
     """
 
-    __slots__ = ("__signature__", "_code", "_variables", "values")
+    __slots__ = ("__signature__", "_code", "_used", "_variables", "values")
     __name__ = "expression"
 
     def __init__(self, tree: ast.expr, variables: Mapping[str, Any]) -> None:
-        used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in variables]
-        self.values = {name: variables[name] for name in dict.fromkeys(used) if not isinstance(variables[name], ModuleType | type)}
+        names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in variables]
+        self._used = {name: variables[name] for name in dict.fromkeys(names)}
+        self.values = {name: value for name, value in self._used.items() if not isinstance(value, ModuleType | type)}
         self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in self.values])
         self._code = compile(ast.Expression(tree), "<string>", "eval")
         self._variables = variables
@@ -43,76 +95,110 @@ class Expression:
         """Its evaluation, to be traced."""
         return Call(self, (), self.values, gradients=gradients)
 
+    def state(self) -> tuple[object, ...]:
+        """A key that changes with the variables in it."""
+        return state_of(Call(None, (), self._used))
 
-def call_of(text: str, variables: Mapping[str, Any], *, gradients: bool = False) -> Call | None:
-    """The call in an expression, None for another expression.
 
-    Its function and arguments are evaluated. Where that would call a module of PyTorch, as in `loss(model(x), y)`, the whole is what is called.
+def key_of(call: Call) -> tuple[object, ...]:
+    """A key that changes with all that a picture of a call depends on."""
+    return call.function.state() if isinstance(call.function, Whole) else state_of(call)
+
+
+class Expression:
+    """An expression of the user: a call, or another one.
 
     Args:
-        gradients: True to trace the gradients, too: of the whole.
+        text: the expression.
+
+    Raises:
+        SyntaxError: it is none.
     """
-    found = ast.parse(text.strip(), mode="eval").body
-    if not isinstance(found, ast.Call):
-        return None
-    whole = Expression(found, variables)
-    computes = _calls_within(found) and any(is_class(value, "Module", "torch.nn") for value in whole.values.values())
-    if computes or (gradients and uses_torch(whole.call(gradients=True))):
-        return whole.call(gradients=gradients)
-    function = value_of(ast.unparse(found.func), variables)
-    if isinstance(function, type):
-        return None
-    found.func = ast.Name("__call")
-    call: Call = value_of(ast.unparse(found), {**variables, "__call": lambda *args, **kwargs: Call(function, args, kwargs, gradients)})
-    return call
+
+    def __init__(self, text: str) -> None:
+        tree = ast.parse(text.strip(), mode="eval").body
+        self._tree = tree
+        self._function: Part | None = None
+        if isinstance(tree, ast.Call):
+            self._function = Part(tree.func)
+            self._args = [(Part(arg.value), True) if isinstance(arg, ast.Starred) else (Part(arg), False) for arg in tree.args]
+            calls = [node for part in (*tree.args, *tree.keywords) for node in ast.walk(part) if isinstance(node, ast.Call)]
+            self._inner = [{node.id for node in ast.walk(call) if isinstance(node, ast.Name)} for call in calls]
+            self._kwargs = [(keyword.arg, Part(keyword.value)) for keyword in tree.keywords]
+        else:
+            self._whole = Part(tree)
+        self._result: tuple[Call, Any] | None = None
+
+    def value(self, variables: Mapping[str, Any], *, gradients: bool = False) -> Any:
+        """The value now; for a call the call itself, which has not been made.
+
+        Where the arguments would call a module of PyTorch, as in `loss(model(x), y)`, the whole is what is called.
+
+        Args:
+            variables: the variables of the user.
+            gradients: True to trace the gradients, too: of the whole.
+
+        Raises:
+            Exception: what evaluation raises.
+        """
+        if self._function is None:
+            return self._whole.value(variables)
+        whole = Whole(self._tree, variables)
+        names = {name for name, value in whole.values.items() if is_class(value, "Module", "torch.nn")}
+        if any(names & inner for inner in self._inner) or (gradients and uses_torch(whole.call(gradients=True))):
+            return whole.call(gradients=gradients)
+        function = self._function.value(variables)
+        args: list[Any] = []
+        for part, is_starred in self._args:
+            value = part.value(variables)
+            args += value if is_starred else [value]
+        kwargs: dict[str, Any] = {}
+        for name, part in self._kwargs:
+            kwargs.update(part.value(variables) if name is None else {name: part.value(variables)})
+        return Call(function, tuple(args), kwargs, gradients)
+
+    def result(self, call: Call) -> Any:
+        """The result of a call, made once as long as its function and arguments are the same objects."""
+        if self._result is None or not _is_same(self._result[0], call):
+            self._result = call, call.function(*call.args, **call.kwargs)
+        return self._result[1]
 
 
-def _calls_within(call: ast.Call) -> bool:
-    """True iff the arguments of a call are results of others."""
-    return any(isinstance(node, ast.Call) for value in (*call.args, *call.keywords) for node in ast.walk(value))
+def _looked_up(tree: ast.expr, variables: Mapping[str, Any]) -> Any:
+    """The value of names, attributes, and items of lists, tables and modules.
+
+    Raises:
+        _ComputesError: the expression does something else.
+    """
+    match tree:
+        case ast.Constant():
+            return tree.value
+        case ast.Name():
+            if tree.id not in variables and not hasattr(builtins, tree.id):
+                raise NameError(f"name '{tree.id}' is not defined")
+            return variables.get(tree.id, getattr(builtins, tree.id, None))
+        case ast.Attribute():
+            return getattr(_looked_up(tree.value, variables), tree.attr)
+        case ast.Subscript():
+            items: Any = _looked_up(tree.value, variables)
+            if isinstance(items, list | tuple | dict) or "_modules" in getattr(items, "__dict__", ()):
+                return items[_looked_up(tree.slice, variables)]
+        case ast.Tuple() | ast.List():
+            values = [_looked_up(element, variables) for element in tree.elts]
+            return tuple(values) if isinstance(tree, ast.Tuple) else values
+    raise _ComputesError
 
 
-def value_of(text: str, variables: Mapping[str, Any]) -> Any:
-    """The value of an expression of the user."""
-    return eval(text, dict(variables))  # noqa: S307 - the user has typed it, as in a cell
+def _meaning(name: str, variables: Mapping[str, Any]) -> object:
+    """The meaning of a name: equal for the same object, and for equal plain values."""
+    value = variables.get(name, getattr(builtins, name, Part))
+    return (type(value), value) if isinstance(value, _PLAIN) else Same(value)
 
 
-def definitions_in(variables: Mapping[str, Any]) -> object:
-    """A key that changes with the functions, classes, plain values and shapes of arrays of a notebook."""
-    found: list[tuple[str, object]] = []
-    for name, value in variables.items():
-        if name.startswith("_"):
-            continue
-        if isinstance(value, FunctionType | type):
-            found.append((name, id(value)))
-        elif isinstance(value, _PLAIN):
-            found.append((name, value))
-        elif hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple):
-            found.append((name, (str(value.dtype), value.shape)))
-    return tuple(found)
-
-
-def state_of(call: Call) -> object:
-    """A key that changes with the modules, types and shapes of a call."""
-    seen: dict[int, int] = {}
-    return tuple([_state(value, seen, 0) for value in (call.function, *call.args, *call.kwargs.items())])
-
-
-def _state(value: Any, seen: dict[int, int], depth: int) -> object:
-    if isinstance(value, _PLAIN):
-        return type(value).__name__, value
-    if isinstance(value, ModuleType):
-        return id(value)
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return str(value.dtype), tuple(value.shape), bool(getattr(value, "requires_grad", False))
-    if id(value) in seen or depth > _MAX_DEPTH:
-        return id(value)
-    seen[id(value)] = len(seen)
-    if isinstance(value, Mapping):
-        return tuple([(str(key), _state(item, seen, depth + 1)) for key, item in list(value.items())[:_MAX_ITEMS]])
-    if isinstance(value, list | tuple | set):
-        return tuple([_state(item, seen, depth + 1) for item in list(value)[:_MAX_ITEMS]])
-    if isinstance(value, type) or callable(getattr(value, "__get__", None)):
-        return id(value)
-    fields = None if isinstance(value, Expression) else getattr(value, "__dict__", None)
-    return id(type(value)), None if not isinstance(fields, dict) else _state(fields, seen, depth)
+def _is_same(one: Call, other: Call) -> bool:
+    if one.function is not other.function or len(one.args) != len(other.args) or list(one.kwargs) != list(other.kwargs):
+        return False
+    return all(
+        first is second or (isinstance(first, _PLAIN) and type(first) is type(second) and first == second)
+        for first, second in zip((*one.args, *one.kwargs.values()), (*other.args, *other.kwargs.values()), strict=True)
+    )

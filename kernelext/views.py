@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from comm import get_comm_manager
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.display import DisplayHandle, display
+from IPython.display import display
 
 from graphcore.api import Function
 from graphcore.definitions import FunctionDef
 from graphcore.difference import difference_graph
 from graphcore.graph import Graph, get_default_graph
-from graphcore.runtime import RunOptions, Session
-from graphcore.support.files import is_file, is_folder
+from graphcore.runtime import Session
 from kernelext.display.formatters import node_text
 from kernelext.front_end import call_later, front_end, requested_cell
-from kernelext.graph_line import DIFF, IN_VIEW, GraphLine, Place, hint
+from kernelext.graph_line import DIFF, GraphLine, Place, hint
 from kernelext.graph_names import graph_of
 from kernelext.graph_sources import NamedGraph
 from kernelext.guard import Guard
 from kernelext.history import History
 from kernelext.magics.named import node_of
-from kernelext.side_panel import open_side_panel, stand_alone
+from kernelext.open_view import OpenView
 from kernelext.still import Draw, Still, StillPainter
 from widgets.live.function_view import FunctionView
-from widgets.live.graph_view import GraphView
 from widgets.render.compiled import build_scene
 from widgets.render.static_display import to_static_html
 
@@ -42,146 +38,6 @@ QUIET_SECONDS: Final = 0.05
 SLICE_SECONDS: Final = 0.01
 """The seconds of saving after which a cell, or a request of a page, has its turn."""
 
-RECORDED: Final = {"time": RunOptions(trace=True), "values": RunOptions(values=True)}
-"""The options of recorded runs, by the words of `%graph`."""
-
-SIDE_NOTE: Final = {
-    "text/html": "<small>The live view opens in a panel beside the notebook.</small>",
-    "text/plain": "The live view opens in a panel beside the notebook.",
-}
-
-
-class OpenView:
-    """A live view of one graph, in a side panel or in a cell, with its static pictures.
-
-    Args:
-        name: the variable it follows, "" for the default graph.
-        find: returns the current graph; None after the variable was deleted.
-        graph: the initial graph.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        find: Callable[[], Graph | None],
-        graph: Graph,
-        differ: Callable[[OpenView, int], None] = lambda _view, _since: None,
-    ) -> None:
-        self.name = name
-        self.find = find
-        self.since = 0
-        self._differ = differ
-        # A tab of several is too narrow for more, such as the folder of a file.
-        self.title = (Path(name).name if is_file(name) or is_folder(name) else name) or "Graph"
-        self.view = GraphView(graph, title=self.title if name else "graph")
-        self.view.on_msg(self._on_message)
-        self.panel: Any = None
-        self.tabs_beside: list[Any] = []
-        self.place_in_cell: DisplayHandle | None = None
-        self.stills: dict[str, Still] = {}
-        self.painted: tuple[object, ...] = ()
-        self.answered = False
-        self.on_pages = 0
-        self.docked_at = 0.0
-        self.recording = ""
-        self.full = ""
-
-    def _on_message(self, _view: object, content: object, _buffers: object) -> None:
-        """Handle a page's report that it shows the view, or no longer does."""
-        kind = content.get("type") if isinstance(content, dict) else None
-        if kind == "closed":
-            self.on_pages = max(self.on_pages - 1, 0)
-        elif kind == "ready":
-            self.on_pages += 1
-            self.answered = True
-        elif kind == "want_difference" and isinstance(content, dict):
-            self._differ(self, int(content.get("since", 0)))
-
-    @property
-    def has_panel(self) -> bool:
-        """True iff its side panel is open, or about to open. The page's user may close it."""
-        return self.panel is not None and not (self.answered and self.on_pages == 0)
-
-    @property
-    def is_lost(self) -> bool:
-        """True iff the kernel has lost the connection of its view to the pages."""
-        comm = self.view.comm
-        return comm is None or comm.comm_id not in get_comm_manager().comms
-
-    def dock(self, neighbour: OpenView | None) -> None:
-        """Show it in the side panel: its own if open, else a new tab beside the panel of `neighbour`."""
-        if self.has_panel:
-            self.view.come_forward()
-            return
-        self._close_panel()
-        self.answered = False
-        self.docked_at = time.monotonic()
-        self.panel = open_side_panel(self.view, self.title, None if neighbour is None else neighbour.panel)
-        if neighbour is not None:
-            neighbour.tabs_beside.append(self.panel)
-        # If no panel appears, the view takes this place in the cell.
-        self.place_in_cell = DisplayHandle()
-        self.place_in_cell.display(SIDE_NOTE, raw=True)
-
-    def move_into_cell(self) -> None:
-        """Show it in the cell that requested it, since no side panel has appeared."""
-        self._close_panel()
-        if self.place_in_cell is not None:
-            self.place_in_cell.update(self.view)
-        self.place_in_cell = None
-
-    def show(self, graph: Graph) -> None:
-        """Show another graph; if runs are recorded, then those of its sessions."""
-        recording, full, is_same = self.recording, self.full, graph is self.view.graph
-        if not is_same:
-            self.record("")
-        self.view.show(graph)
-        if not is_same:
-            self.record(recording, full)
-
-    def record(self, recording: str, full: str = "") -> None:
-        """Record the runs of the graph's sessions from now on; "" ends this.
-
-        Args:
-            full: the pattern of the nodes with full statistics, or `IN_VIEW`.
-        """
-        if recording or self.recording:
-            self.view.graph.recording = self._options(recording, full)
-        self.recording, self.full = recording, full
-
-    def begin(self) -> None:
-        """Record the boxes in view in the runs of the cell that begins, if they are to be recorded."""
-        if self.full == IN_VIEW:
-            self.view.graph.recording = self._options(self.recording, self.full)
-
-    def _options(self, recording: str, full: str) -> RunOptions | None:
-        if full == IN_VIEW:
-            return RunOptions(values=tuple(self.view.nodes_in_view()) or True)
-        return RunOptions(values=full) if full else RECORDED[recording] if recording else None
-
-    def record_new(self, graph: Graph) -> None:
-        """Record the runs of a graph that its variable has got in the running cell.
-
-        The view shows it after the cell.
-        """
-        follows = bool(self.name) and not self.name.startswith(DIFF)  # the default graph hands on its recording itself
-        if self.recording and follows and graph is not self.view.graph and self.find() is graph:
-            graph.recording = self._options(self.recording, self.full)
-
-    def close(self) -> None:
-        """Remove the view from all pages; its static pictures stay."""
-        self.record("")
-        self._close_panel()
-        self.view.close()
-
-    def _close_panel(self) -> None:
-        if self.panel is not None:
-            self.panel.close()
-        self.panel = None
-        for tab in self.tabs_beside:
-            stand_alone(tab)
-        self.tabs_beside.clear()
-
 
 class Views:
     """All open views of one shell, by the name of their variable.
@@ -191,6 +47,10 @@ class Views:
         guard: keeps failures away from the cell.
         busy: returns True while a cell runs.
         history: the earlier states of graphs.
+
+    Attributes:
+        traced: the names of the calls that were traced again since the last cell began, by their graphs.
+        notes: sentences on pictures that have become outdated since then, or are no longer.
     """
 
     def __init__(self, shell: InteractiveShell, guard: Guard, busy: Callable[[], bool], history: History) -> None:
@@ -203,6 +63,8 @@ class Views:
         self._open: dict[str, OpenView] = {}
         self._functions: dict[str, tuple[int, list[FunctionView]]] = {}
         self._cell_ended = 0.0
+        self.traced: dict[Graph, str] = {}
+        self.notes: list[str] = []
 
     def open(self, line: GraphLine) -> None:
         """Execute a `%graph` line.
@@ -225,8 +87,6 @@ class Views:
         graph = find()
         if graph is None:
             raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._graph_names()}")
-        if line.name in self._open:
-            self._open[line.name].find = find
         self._open_graph(line, line.name, find, graph)
 
     def _open_difference(self, line: GraphLine, key: str) -> None:
@@ -260,7 +120,8 @@ class Views:
         if opened is None or not is_same:
             opened = self._open[key] = OpenView(key, find, graph, self._differ)
         else:
-            opened.view.show(graph)
+            opened.find = find
+            opened.view.show(graph, follows=opened.is_call)
         if line.focus:
             self._focus(opened, line.focus)
         opened.record(*((line.recording, line.full) if line.recording else (opened.recording, opened.full)))
@@ -320,6 +181,8 @@ class Views:
 
     def begin(self) -> None:
         """Prepare the recording of the runs of a cell."""
+        self.traced.clear()
+        self.notes.clear()
         for opened in list(self._open.values()):
             with self._guard("choosing what is recorded"):
                 opened.begin()
@@ -406,10 +269,14 @@ class Views:
             opened.move_into_cell()
 
     def _update(self, opened: OpenView) -> None:
+        outdated = opened.outdated
         graph = opened.find()
         opened.since = 0
         if graph is not None:
             opened.show(graph)
+        opened.view.mark(opened.outdated)
+        if opened.outdated != outdated:
+            self.notes.append(f"{opened.name}: {_outdated_note(opened.outdated)}")
         opened.view.refresh()
         if front_end(self._shell) == "none":
             self._paint(opened, self._painter.paint_now, with_graph=True)
@@ -453,11 +320,23 @@ class Views:
     def _finder(self, name: str, *, gradients: bool = False) -> Callable[[], Graph | None]:
         if not name:
             return get_default_graph
-        return NamedGraph(name, self._shell.user_ns, gradients=gradients)
+        opened = self._open.get(name)
+        last = opened.find if opened is not None and isinstance(opened.find, NamedGraph) else None
+        return NamedGraph(name, self._shell.user_ns, lambda last, graph: self._follow(name, last, graph), last, gradients=gradients)
+
+    def _follow(self, name: str, last: Graph, graph: Graph) -> None:
+        """Note that a call was traced again."""
+        self._history.succeed(last, graph)
+        self.traced.pop(last, None)
+        self.traced[graph] = name
 
     def _graph_names(self) -> str:
         names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is not None]
         return f"These are: {', '.join(sorted(names))}." if names else "There is no such variable yet."
+
+
+def _outdated_note(reason: str) -> str:
+    return f"{reason}; the picture is that of the version before" if reason else "the picture is up to date again"
 
 
 def _close(views: list[FunctionView]) -> None:

@@ -86,6 +86,7 @@ class ChangeMessage(Message, frozen=True, kw_only=True, tag="change"):
 
     `choices` are what was chosen in the kernel, None if the page keeps its own. `fresh` and `altered` are the ids of new and of changed nodes.
     `focus` is the node to bring into view, `look` where to look, None to leave that to the viewer. `sent_at` is as in `SceneMessage`.
+    `outdated` is true for the picture of an earlier version, as the title says.
     """
 
     title: str
@@ -95,6 +96,7 @@ class ChangeMessage(Message, frozen=True, kw_only=True, tag="change"):
     focus: str = ""
     sent_at: float = 0.0
     look: Look | None = None
+    outdated: bool = False
 
 
 class InspectionMessage(Message, frozen=True, kw_only=True, tag="inspection"):

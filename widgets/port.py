@@ -58,13 +58,16 @@ class Port:
 
     Attributes:
         state: the user's choices, as pages report them.
+        name: the title of the picture, as long as it is not outdated.
+        outdated: the reason if the picture is that of an earlier version, "" if it is not.
         drawn: the viewer's latest report of a picture on the screen, None before the first.
         lock: held during changes.
     """
 
     def __init__(self, graph: Graph, send: Send, *, title: str = "graph", state: SceneState | None = None) -> None:
         self.state = state or SceneState()
-        self.title = title
+        self.name = title
+        self.outdated = ""
         self.drawn: requests.DrawnReport | None = None
         self.lock = threading.RLock()
         self._send = send
@@ -95,6 +98,11 @@ class Port:
     def graph(self) -> Graph:
         """The current graph."""
         return self._graph
+
+    @property
+    def title(self) -> str:
+        """The title of the picture, which says so where it is outdated."""
+        return f"{self.name}: picture of the version before ({self.outdated})" if self.outdated else self.name
 
     @property
     def scene(self) -> Scene:
@@ -177,11 +185,18 @@ class Port:
             self._look_is_due = True
             self._send_change()
 
-    def show(self, graph: Graph) -> None:
-        """Show another graph from the next `refresh` on; scopes of the same names stay open."""
+    def show(self, graph: Graph, *, follows: bool = False) -> None:
+        """Show another graph from the next `refresh` on; scopes of the same names stay open.
+
+        Args:
+            graph: the graph.
+            follows: True for a later state of the same, whose new and changed nodes are marked.
+        """
         with self.lock:
             if graph is not self._graph:
+                now = self._now
                 self._begin(graph)
+                self._now = now if follows else None
 
     def choose(self, *, renderer: str = "", lens: str = "", mirror: bool | None = None) -> None:
         """Choose what the next `refresh` shows; "" and None keep the choice."""
@@ -370,6 +385,7 @@ class Port:
             focus=self._due_focus,
             sent_at=self._sent_at,
             look=self._look if self._look_is_due else None,
+            outdated=bool(self.outdated),
         )
         self._sent_at, self._chosen, self._sent_key = 0.0, False, key
         self._send(message, [pack_change(change)])

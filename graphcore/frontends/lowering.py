@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.attrs import AttrValue, Func
@@ -38,16 +39,20 @@ _MAX_SIZE: Final = 2**63
 
 
 @within_one_budget
-def lower(source: ForeignGraph) -> Graph:
+def lower(source: ForeignGraph, renamed: Mapping[str, str] = MappingProxyType({})) -> Graph:
     """The graph of opaque ops that shows a graph of another framework.
 
     `foreign_of` gives what its nodes stand for. No weights are read.
+
+    Args:
+        source: the graph of the other framework.
+        renamed: other names for nodes, by those that they would have.
 
     Raises:
         InvalidArgumentError: a node takes an output that is not there, nodes form a cycle, or two have one name.
     """
     lowering = _Lowering(source)
-    graph, _, _ = lowering.graph_of(source.main, "")
+    graph, _, _ = lowering.graph_of(source.main, "", renamed)
     return graph
 
 
@@ -61,14 +66,16 @@ class _Lowering:
         self.keys = {title: key for key, title in self.titles.items()}
         self.documented: dict[str, str] = {}
 
-    def graph_of(self, function: ForeignFunction, prefix: str) -> tuple[Graph, list[str], list[str]]:
+    def graph_of(
+        self, function: ForeignFunction, prefix: str, renamed: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Graph, list[str], list[str]]:
         """The graph of a function or of the whole, and the names of the nodes of its arguments and results."""
         ports = [port for node in function.nodes for port in node.outputs]
         is_symbolic = any(isinstance(size, str) for port in ports if port.shape for size in port.shape)
         graph = Graph(infer="symbolic" if is_symbolic else "")
         filling = _Filling(self, graph, prefix)
         with paused_collector(), graph.lock:
-            filling.fill(function)
+            filling.fill(function, renamed)
         record = ForeignRecord(self.source, filling.foreign, filling.scopes.classes, filling.scopes.modules, self.body)
         set_foreign(graph, record)
         return graph, filling.args, filling.rets
@@ -121,14 +128,14 @@ class _Filling:
         self.args: list[str] = []
         self.rets: list[str] = []
 
-    def fill(self, function: ForeignFunction) -> None:
+    def fill(self, function: ForeignFunction, renamed: Mapping[str, str]) -> None:
         """Add all nodes, and one for each result unless the source has its own.
 
         Raises:
             InvalidArgumentError: an input is not there, or nodes form a cycle.
         """
         nodes = function.nodes
-        names = node_names(nodes, self.scopes, self.prefix)
+        names = [renamed.get(name, name) for name in node_names(nodes, self.scopes, self.prefix)]
         later = self._add_all(nodes, names, range(len(nodes)))
         while later:
             left = self._add_all(nodes, names, later)

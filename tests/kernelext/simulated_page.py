@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernelext import open_view
 from kernelext import views as views_module
 from tests.support.live_page import LivePage
 from widgets.live.graph_view import GraphView
@@ -47,7 +48,7 @@ class Page:
                 shown[view] = LivePage(lambda request: view._handle_custom_msg(request, []), page.sent)
             shown[view].receive(content, buffers)
 
-        monkeypatch.setattr(views_module, "open_side_panel", open_side_panel)
+        monkeypatch.setattr(open_view, "open_side_panel", open_side_panel)
         monkeypatch.setattr(views_module, "call_later", lambda _seconds, callback: page.later.append(callback))
         monkeypatch.setattr(views_module, "ANSWER_SECONDS", 0.0)
         monkeypatch.setattr(views_module, "QUIET_SECONDS", 0.0)

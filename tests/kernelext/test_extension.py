@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kernelext import open_view
 from kernelext import views as views_module
 from tests.kernelext.conftest import NotebookShell
 from tests.kernelext.simulated_page import Page, Panel
@@ -312,7 +313,7 @@ def test_a_graph_line_puts_gradients_beside_what_they_differentiate(shell: Noteb
 def test_a_broken_view_never_reaches_the_cell(
     shell: NotebookShell, page: Page, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], broken: str
 ) -> None:
-    def fail(*_arguments: object) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
         raise ZeroDivisionError("a broken view")
 
     shell.run("%graph", "a")
@@ -341,7 +342,7 @@ def test_a_view_that_cannot_even_be_opened_is_said_and_the_cell_goes_on(
     def fail(view: GraphView, title: str, neighbour: Panel | None) -> None:
         raise OSError("no panel today")
 
-    monkeypatch.setattr(views_module, "open_side_panel", fail)
+    monkeypatch.setattr(open_view, "open_side_panel", fail)
     result = shell.run("%graph\n'the rest of the cell'", "a")
     assert result.result == "the rest of the cell"
     assert "the view could not be opened (OSError: no panel today)" in capfd.readouterr().err

@@ -82,9 +82,18 @@ class GraphView(LiveView):
         """The picture of the last refresh."""
         return self._port.scene
 
-    def show(self, graph: Graph) -> None:
-        """Show another graph from the next `refresh` on; scopes of the same names stay open."""
-        self._port.show(graph)
+    def show(self, graph: Graph, *, follows: bool = False) -> None:
+        """Show another graph from the next `refresh` on; scopes of the same names stay open.
+
+        Args:
+            graph: the graph.
+            follows: True for a later state of the same, whose new and changed nodes are marked.
+        """
+        self._port.show(graph, follows=follows)
+
+    def mark(self, outdated: str) -> None:
+        """Mark the picture as that of an earlier version, with the reason, from the next `refresh` on. "" ends this."""
+        self._port.outdated = outdated
 
     def choose(self, *, renderer: str = "", lens: str = "", mirror: bool | None = None) -> None:
         """Choose what the next `refresh` shows; "" and None keep the choice.

@@ -209,7 +209,8 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         given = [("", self._plain(value)) for value in args] + [(key, self._plain(value)) for key, value in kwargs.items()]
         collected = collect(given, self._named, {})
         title = _title(func)
-        name = self.names.unique(title.rpartition(".")[2])
+        leaf = title.rpartition(".")[2]
+        name = self.names.unique(f"{self._modules[-1].path}/{leaf}" if self._modules else leaf)  # numbered in each module
         node = ForeignNode(
             name,
             title,

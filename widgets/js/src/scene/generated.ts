@@ -736,6 +736,7 @@ export interface SceneMessage {
  *
  * `choices` are what was chosen in the kernel, None if the page keeps its own. `fresh` and `altered` are the ids of new and of changed nodes.
  * `focus` is the node to bring into view, `look` where to look, None to leave that to the viewer. `sent_at` is as in `SceneMessage`.
+ * `outdated` is true for the picture of an earlier version, as the title says.
  */
 export interface ChangeMessage {
   readonly type: "change";
@@ -746,6 +747,7 @@ export interface ChangeMessage {
   readonly focus: string;
   readonly sent_at: number;
   readonly look: Look | null;
+  readonly outdated: boolean;
 }
 
 /** The answer to `InspectRequest`. */

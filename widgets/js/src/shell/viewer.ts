@@ -288,6 +288,8 @@ export class Viewer {
         noteInputs(message.scene);
         void this.#present(this.#latest);
         return;
+      case "change":
+        return void this.root.classList.toggle("gl-outdated", message.outdated); // its title says why
       case "inspection":
         this.#choice.showInspection(message.inspection);
         return;
