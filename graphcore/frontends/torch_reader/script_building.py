@@ -10,6 +10,7 @@ from graphcore.frontends.foreign import ForeignFunction, ForeignNode, InputRef, 
 from graphcore.frontends.torch_reader.arguments import Named, collect
 from graphcore.frontends.torch_reader.script_values import FunctionValue, ListValue, ModuleValue, Ref, Unknown
 from graphcore.frontends.torch_reader.signature import INPUT
+from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,17 +43,18 @@ class Building:
         self.captured: dict[Ref, Ref] = {}
         self.results: list[InputRef] = []
         self.result_names: list[str] = []
-        self._taken: set[str] = set()
-        self._numbers: dict[str, int] = {}
+        self._names = UniqueNames()
+
+    def is_around(self, inner: Building) -> bool:
+        """True iff this is a graph or one around it."""
+        around: Building | None = inner
+        while around is not None and around is not self:
+            around = around.parent
+        return around is self
 
     def unique(self, base: str) -> str:
         """A name that no node has yet."""
-        name = base
-        while name in self._taken:
-            number = self._numbers[base] = self._numbers.get(base, 0) + 1
-            name = f"{base}_{number}"
-        self._taken.add(name)
-        return name
+        return self._names.unique(base)
 
     def argument(self, name: str, dtype: str = "") -> Ref:
         """A new argument of the graph."""

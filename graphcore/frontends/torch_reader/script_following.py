@@ -16,7 +16,7 @@ from graphcore.frontends.torch_reader.script_code import NAMES, ScriptCode, Scri
 from graphcore.frontends.torch_reader.script_names import argument_name
 from graphcore.frontends.torch_reader.script_states import States
 from graphcore.frontends.torch_reader.script_syntax import Result, assigned_names, only_raises, placed, target_names, type_of
-from graphcore.frontends.torch_reader.script_values import AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
+from graphcore.frontends.torch_reader.script_values import Assigned, AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
 from graphcore.frontends.torch_reader.traces import class_name
 
 MAX_STEPS: Final = 500_000
@@ -158,7 +158,7 @@ class Following:
         elif isinstance(target, ast.Attribute):
             owner = self._value(target.value, frame)
             if isinstance(owner, ModuleValue):
-                owner.thing.state[target.attr] = value
+                owner.thing.state[target.attr] = Assigned(self._building, value)
                 self._node("prim.SetAttr", [("name", f"{owner.path}.{target.attr}".strip(".")), ("value", value)], target, frame, 0)
         else:
             raise self._unknown(target, frame)

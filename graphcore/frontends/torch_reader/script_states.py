@@ -10,7 +10,7 @@ from graphcore.frontends.foreign import ForeignNode, Port, WeightRef
 from graphcore.frontends.torch_reader.pickles import StoredTensor, Thing
 from graphcore.frontends.torch_reader.script_building import Building
 from graphcore.frontends.torch_reader.script_code import ScriptCode
-from graphcore.frontends.torch_reader.script_values import AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
+from graphcore.frontends.torch_reader.script_values import Assigned, AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
 from graphcore.frontends.torch_reader.signature import STATE
 
 
@@ -45,7 +45,13 @@ class States:
             path = f"{owner.path}.{name}" if owner.path else name
             if name not in owner.thing.state:
                 return Method(owner, name)
-            return self.stored(owner.thing.state[name], path, owner.thing)
+            held = owner.thing.state[name]
+            if isinstance(held, Assigned):
+                if held.building.is_around(self.building):
+                    return held.value
+                # A branch that may not have run, or a loop, assigned it.
+                return Ref(self.building, self.building.add("prim.GetAttr", [("name", path)], ("",)).name)
+            return self.stored(held, path, owner.thing)
         if isinstance(owner, Ref | ListValue | tuple):
             return AttributeValue(owner, name)
         return Unknown(name)

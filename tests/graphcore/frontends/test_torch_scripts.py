@@ -93,6 +93,20 @@ def test_a_check_that_only_raises_is_left_out(tmp_path: Path) -> None:
     assert "Branches that only raise errors are left out." in source.notes
 
 
+def test_an_attribute_that_a_branch_assigns_is_read_after_it(tmp_path: Path) -> None:
+    body = (
+        "    if torch.gt(torch.sum(x), 0):\n      self.kept = torch.relu(x)\n      y = torch.neg(self.kept)\n"
+        "    else:\n      y = x\n    return torch.add(self.kept, y)\n"
+    )
+    source = open_source(with_code(tmp_path, body))
+    read = node_of(source, "prim.GetAttr")
+    assert read.attrs == {"name": "kept"}
+    assert node_of(source, "aten.add").inputs[0] == (read.name, 0)
+    then = source.functions[node_of(source, "prim.If").bodies["then"]]
+    assert [node.op for node in then.nodes if node.kind == "op"] == ["aten.relu", "prim.SetAttr", "aten.neg"]
+    assert gc.load(with_code(tmp_path, body)).find("add") is not None
+
+
 def test_several_results_are_one_node(tmp_path: Path) -> None:
     source = open_source(with_code(tmp_path, "    a, b = torch.topk(x, 2)\n    return (b, a)\n"))
     assert [port.name for port in node_of(source, "aten.topk").outputs] == ["a", "b"]
