@@ -6,7 +6,7 @@ import pytest
 
 from graphcore.frontends.foreign import ForeignGraph, ModuleCall
 from graphcore.frontends.lowering import lower
-from tests.support.foreign_models import Builder, branch, perceptron, stages, transformer
+from tests.support.foreign_models import WIDTH, Builder, branch, perceptron, stages, transformer
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneState
 
@@ -132,3 +132,126 @@ def test_the_bodies_of_a_branch_open() -> None:
     scene = pictured(branch(), "choice")
     assert {node.op for node in scene.nodes} >= {"Neg", "Relu"}
     assert [group.label for group in scene.groups][1:] == ["then · then_body", "else · else_body"]
+
+
+def test_constants_of_several_blocks_do_not_hold_these_together() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    low, high = b.constant(), b.constant()
+    for block in range(4):
+        for _ in range(3):
+            x = b.add("f.Clip", b.linear(x, f"w{block}{len(b.nodes)}", ()), low, high)
+        x = b.add("f.Tanh", x)
+    assert [number for _, number in repeats(pictured(b.done(x)))] == [4]
+
+
+def depthwise(groups: int) -> ForeignGraph:
+    """Three blocks of a convolution in groups of channels between two others."""
+    b = Builder()
+    x = b.add("f.Input", name="image", shape=(1, 8, 32, 32))
+    for _ in range(3):
+        for inner, size, group in ((8, 1, 1), (8 // groups, 3, groups), (8, 1, 1)):
+            weight = b.weight(f"w{len(b.nodes)}", 8, inner, size, size)
+            x = b.add("f.Relu", b.add("f.Conv", x, weight, shape=(1, 8, 32, 32)), shape=(1, 8, 32, 32))
+            b.nodes[-2].attrs = {"group": group}
+    return b.done(x)
+
+
+def test_a_convolution_that_takes_each_channel_apart_is_depthwise() -> None:
+    assert repeats(pictured(depthwise(8))) == [("inverted residual block", 3)]
+    assert [label for label, _ in repeats(pictured(depthwise(2)))] == ["Conv, Relu"]
+
+
+def test_a_pair_of_small_blocks_is_one_box_that_opens_at_once() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for stage in range(3):
+        for block in range(2):
+            modules = (ModuleCall(f"stage{stage}", "Sequential"), ModuleCall(f"stage{stage}.{block}", "Block"))
+            y = x
+            for _ in range(2):
+                y = b.add(
+                    "f.Conv", y, b.weight(f"w{len(b.nodes)}", 8, 8, 3, 3), modules=modules, shape=(1, 8 << stage, 64 >> stage, 64 >> stage)
+                )
+                y = b.add("f.Relu", y, modules=modules, shape=(1, 8 << stage, 64 >> stage, 64 >> stage))
+            x = b.add("f.Add", x, y, modules=modules, shape=(1, 8 << stage, 64 >> stage, 64 >> stage))
+    source = b.done(x)
+    assert repeats(pictured(source)) == [(f"stage{stage} Block", 2) for stage in range(3)]
+    opened = pictured(source, "stage1")
+    assert {"stage1 Block ×2", "stage1.0 Block", "stage1.1 Block"} <= labels(opened)
+
+
+def test_blocks_in_a_list_without_classes_have_its_name() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for block in range(3):
+        for _ in range(4):
+            name = f"body/body.{block}/n{len(b.nodes)}"
+            x = b.add("f.Relu", b.add("f.Conv", x, b.weight(f"w{len(b.nodes)}", 8, 8, 3, 3), name=name), name=f"{name}/relu")
+    assert [(label.split()[0], number) for label, number in repeats(pictured(b.done(x)))] == [("body", 3)]
+
+
+def test_modules_whose_first_node_only_passes_a_value_on_are_not_part_of_what_is_before() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    encoder, decoder = (ModuleCall("encoder", "Encoder"),), (ModuleCall("decoder", "Decoder"),)
+    for _ in range(30):
+        x = b.add("f.Tanh", b.linear(x, f"encoder.{len(b.nodes)}", encoder), modules=encoder)
+    y = b.add("f.Dropout", x, modules=decoder)
+    for _ in range(30):
+        y = b.add("f.Tanh", b.linear(y, f"decoder.{len(b.nodes)}", decoder), modules=decoder)
+    scene = pictured(b.done(y))
+    assert {"encoder/", "decoder/"} <= {node.id for node in scene.nodes} | {group.id for group in scene.groups}
+
+
+def test_a_dropout_before_blocks_lies_beside_them() -> None:
+    b = Builder()
+    x = b.add("f.Dropout", b.add("f.Sin", b.add("f.Input", name="x")), modules=(ModuleCall("drop", "Dropout"),))
+    for layer in range(4):
+        modules = (ModuleCall("blocks", "Sequential"), ModuleCall(f"blocks.{layer}", "Block"))
+        for _ in range(6):
+            x = b.add("f.Tanh", b.linear(x, f"blocks.{layer}.{len(b.nodes)}", modules), modules=modules)
+    assert repeats(pictured(b.done(x))) == [("blocks Block", 4)]
+
+
+def shared_weights(between: int) -> ForeignGraph:
+    """Four modules of different classes that take three weights of one file, with some ops between them."""
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    shared = [b.weight(f"s{number}", WIDTH, WIDTH) for number in range(3)]
+    for layer in range(4):
+        modules = (ModuleCall("abcd"[layer], f"Kind{layer}"),)
+        for number in range(3):
+            x = b.add("f.Tanh", b.linear(x, f"{layer}.{number}", modules), modules=modules)
+            for _ in range(1 + layer):
+                x = b.add("f.MatMul", x, shared[number], modules=modules)
+        for _ in range(between):
+            x = b.add("f.Sin", x)
+    return b.done(x)
+
+
+def test_weights_that_an_exporter_merged_are_one_box() -> None:
+    assert "3 shared weights" in labels(pictured(shared_weights(12)))
+
+
+def test_no_arrow_shows_that_a_module_takes_a_weight_of_another() -> None:
+    edges = {(edge.source, edge.target) for edge in pictured(shared_weights(0)).edges}
+    assert {("x", "a/"), ("a/", "b/")} <= edges
+    assert not {target for source, target in edges if source == "a/"} - {"b/"}
+
+
+def test_blocks_that_all_take_a_bias_of_the_first_are_a_repeat() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    mask = x
+    for number in range(30):
+        mask = b.add("f.Tanh" if number % 2 else "f.Sin", mask)
+    bias = ""
+    for layer in range(4):
+        modules = (ModuleCall("block", "ModuleList"), ModuleCall(f"block.{layer}", "Block"))
+        for _ in range(6):
+            x = b.add("f.Tanh", b.linear(x, f"block.{layer}.{len(b.nodes)}", modules), modules=modules)
+        bias = bias or b.add("f.Mul", x, mask, modules=modules)
+        x = b.add("f.Add", x, bias, modules=modules)
+        x = b.add("f.Sub", x, mask, modules=modules)
+    assert ("block Block", 4) in repeats(pictured(b.done(x)))

@@ -14,9 +14,9 @@ from graphcore.frontends.torch_reader.pickles import StoredTensor, Thing
 from graphcore.frontends.torch_reader.script_building import Building
 from graphcore.frontends.torch_reader.script_code import NAMES, ScriptCode, ScriptFile
 from graphcore.frontends.torch_reader.script_names import argument_name
-from graphcore.frontends.torch_reader.script_states import States
+from graphcore.frontends.torch_reader.script_states import Assigned, States
 from graphcore.frontends.torch_reader.script_syntax import Result, assigned_names, only_raises, placed, target_names, type_of
-from graphcore.frontends.torch_reader.script_values import Assigned, AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
+from graphcore.frontends.torch_reader.script_values import AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
 from graphcore.frontends.torch_reader.traces import class_name
 
 MAX_STEPS: Final = 500_000
@@ -152,9 +152,8 @@ class Following:
         if isinstance(target, ast.Name):
             frame.names[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
-            for number, (part, item) in enumerate(zip(target.elts, self._parts(value, len(target.elts), frame), strict=True)):
+            for part, item in zip(target.elts, self._parts(value, len(target.elts), frame), strict=True):
                 self._assign(part, item, frame)
-                del number
         elif isinstance(target, ast.Attribute):
             owner = self._value(target.value, frame)
             if isinstance(owner, ModuleValue):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from graphcore.errors import InvalidArgumentError
@@ -10,8 +11,16 @@ from graphcore.frontends.foreign import ForeignNode, Port, WeightRef
 from graphcore.frontends.torch_reader.pickles import StoredTensor, Thing
 from graphcore.frontends.torch_reader.script_building import Building
 from graphcore.frontends.torch_reader.script_code import ScriptCode
-from graphcore.frontends.torch_reader.script_values import Assigned, AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
+from graphcore.frontends.torch_reader.script_values import AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
 from graphcore.frontends.torch_reader.signature import STATE
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A value that an attribute was assigned: in the main graph, or in that of a branch or loop."""
+
+    building: Building
+    value: Any
 
 
 class States:

@@ -57,14 +57,6 @@ class AttributeValue:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
-    """A value that an attribute was assigned in a graph that is being built: in the main one, or in a branch or loop."""
-
-    building: Building
-    value: Any
-
-
 class ListValue:
     """A list that the program makes. It is a value of the graph, `ref`, once nodes change it."""
 

@@ -5,6 +5,7 @@ import { copiedTo, copiesMark } from "./devices";
 import type { Dimensions } from "./dimensions";
 import { at, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
+import { isForeign, isParameter } from "./structure";
 import { type Box, inputsOf, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
 /** More control edges than this into one box are thinned out. */
@@ -116,6 +117,7 @@ function bundleInputs(visible: Visible, box: Box, node: number, bundles: Bundles
     const error = errors?.[slot];
     if (sources.length === 0) lost.push({ tensor, target: box, error: error ?? "" });
     for (const [source, given] of sources) {
+      if (isKeptElsewhere(source, given)) continue;
       const bundle = bundles.add(source, box, given);
       const device = bundle && copiedTo(given, instance, node);
       if (device) bundle.copies.set(`${tensorName(given)} ${device}`, given);
@@ -123,6 +125,18 @@ function bundleInputs(visible: Visible, box: Box, node: number, bundles: Bundles
         bundle.errors.push(`${tensorName(tensor)} into ${instance.name(node)}: ${error}`);
     }
   }
+}
+
+/**
+ * True for a weight or constant of another framework that lies in a box with other nodes.
+ *
+ * Several modules may take it, often since an exporter keeps one of equal tensors. No arrow shows that: it would say that the first of them comes
+ * before the others.
+ */
+function isKeptElsewhere({ nodes }: Box, { instance, node }: Tensor): boolean {
+  const isStored = (each: number): boolean => isParameter(instance.graph.node(each));
+  if (node < 0 || nodes.length < 2 || !isForeign(instance.graph.node(node)) || !isStored(node)) return false;
+  return !nodes.every(isStored);
 }
 
 /** Leaves out control edges that a path of tensors and another control edge imply. */

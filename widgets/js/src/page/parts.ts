@@ -122,7 +122,7 @@ export class Part {
 
   /** The number of instances of a repeat, 0 for other parts. */
   get repeat(): number {
-    return this.fold instanceof Group ? this.fold.instances.length : 0;
+    return this.repeated?.instances.length ?? 0;
   }
 
   /** The group that its box stands for: itself, or the repeat that is all of a module. Null for other parts. */
@@ -136,16 +136,20 @@ export class Part {
     return this.fold instanceof Scope && (this.fold.isLayer || this.fold.onlyRepeat !== null);
   }
 
+  /** True for nodes of another framework. */
+  get isForeign(): boolean {
+    return this.fold instanceof Scope && this.fold.isForeign;
+  }
+
   /** The instances of a repeat, none for other parts. */
   get instances(): readonly Part[] {
-    const { fold, instance } = this;
-    this.#instances ??= fold instanceof Group ? fold.instances.map((each) => new Part(instance, each, this)) : [];
+    this.#instances ??= this.repeated?.instances.map((each) => new Part(this.instance, each, this)) ?? [];
     return this.#instances;
   }
 
   /** The ops in which the instances of a repeat differ, in words. */
   get differences(): string {
-    return this.fold instanceof Group ? this.fold.differences : "";
+    return this.repeated?.differences ?? "";
   }
 
   get call(): CallRecord {
@@ -198,7 +202,7 @@ export class Part {
   }
 
   #makeContents(): readonly Part[] {
-    const { fold } = this;
+    const fold = this.repeated ?? this.fold;
     const inside = fold instanceof Call ? fold.beside() : fold instanceof Fold ? fold.parts() : [];
     return inside.map((inner) => new Part(this.instance, inner, this));
   }

@@ -143,7 +143,7 @@ function sceneNode(
     error,
     clash: clashes.note(box),
     count: nodes.length,
-    repeat: part.repeated?.instances.length ?? 0,
+    repeat: part.repeat,
     expandable: box.depth < MOST_FRAMES && (part.kind === CALL ? !part.refusal || part.hasScope : part.kind !== NODE),
     mirrors: role === "gradient" ? mirrored(box, root, visible) : "",
     cell: cells(box),
@@ -162,7 +162,7 @@ type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
 
 function partTexts({ part, depth }: Box, root: Instance): Texts {
   const body = part instanceof Mirrored ? part.ofNode : part.kind === SCOPE && isFunctionScope(part, root);
-  const detail = depth >= MOST_FRAMES ? TOO_DEEP : (part.repeated?.differences ?? "");
+  const detail = depth >= MOST_FRAMES ? TOO_DEEP : part.differences;
   return { kind: body ? "function" : "scope", op: "", label: part.repeated?.label ?? part.label, detail };
 }
 
@@ -370,8 +370,8 @@ function frameRole(part: Part, visible: Visible): Role {
 }
 
 function frameLabel(part: Part, parent: string): string {
-  if (part.kind === GROUP) return part.repeat > 0 ? `${part.label} ×${part.repeat}` : part.label;
-  if (part.kind === SCOPE) return part.label;
+  if (part.repeated && part.repeat > 0) return `${part.repeated.label} ×${part.repeat}`;
+  if (part.kind === GROUP || part.kind === SCOPE) return part.label;
   if (part.kind === THING) return labelOf(part.key, parent);
   const name = lastPart(part.key);
   const { called } = part.call;

@@ -10,6 +10,11 @@ import { FEW_NODES, MOST_FRAMES } from "./tree";
 
 /** However much the user opens: beyond this the oldest openings give way. */
 const HARD_LIMIT = 500;
+/** The modules of a model of another framework say what it is: fewer boxes and a smaller graph are open by themselves. */
+const FEW_BOXES = 30;
+/** So few boxes say too little. */
+const FEWEST_BOXES = 10;
+const FEW_FOREIGN = 60;
 /** Gradients of higher order are not told apart. */
 export const MOST_ORDERS = 9;
 
@@ -344,11 +349,13 @@ interface Family {
  * not at all, so that equal layers look equal.
  */
 function openLargest(root: Part, folding: Folding, visible: Visible, { opened, boxes, closed }: Requested): void {
+  const { isForeign } = root;
   let limit = folding.mode === "all" ? folding.maxBoxes : Math.min(folding.maxBoxes, folding.autoBoxes);
   if (visible.origins.size > 0) limit = Math.floor((2 * limit) / 3); // the rest is for their gradients
   const total = root.total - visible.origins.size;
   const marks = differenceOf(root.instance);
-  const least = total > FEW_NODES && !marks ? Math.floor(total / 4) : 0;
+  const few = isForeign ? FEW_FOREIGN : FEW_NODES;
+  const least = total > few && !marks ? Math.floor(total / 4) : 0;
   let shown = boxes;
   const families: Family[] = [];
   const mayOpen = (part: Part): boolean => {
@@ -379,7 +386,8 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
     families.sort((a, b) => compareTexts(b.role, a.role) || a.size - b.size || compareTexts(b.key, a.key));
     const { role, depth, parts } = families.pop() as Family;
     const more = parts.reduce((sum, part) => sum + visible.shown(part.parts()).length - 1, 0);
-    if (shown + more > limit || (role === "gradient" && isFull)) {
+    const most = isForeign && folding.mode !== "all" && shown > FEWEST_BOXES ? Math.min(limit, FEW_BOXES) : limit;
+    if (shown + more > most || (role === "gradient" && isFull)) {
       isFull = true;
       continue;
     }

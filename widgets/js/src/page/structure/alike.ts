@@ -1,7 +1,7 @@
 // Likeness: symbols for equal op structure, and differences of ops. Names, shapes and attr values do not count.
 
 import { NO_OP } from "../../scene/generated";
-import { at, Counter, commonTotal, compareTexts, excess, totalOf } from "../order";
+import { addAll, at, Counter, commonTotal, compareTexts, excess, totalOf } from "../order";
 import type { Order, Span } from "./decompose";
 import type { GraphNode, Op } from "./nodes";
 import { isEnd, isPlumbing } from "./serving";
@@ -60,6 +60,13 @@ export const mainOps = (nodes: readonly GraphNode[], serving: ReadonlySet<string
       .filter((node) => node.op.name !== NO_OP && !serving.has(node.name) && !isPlumbing(node) && !isEnd(node))
       .map((node) => node.op),
   );
+
+/** The ops of an interval. */
+export function totalOps(ops: readonly Counter<Op>[], span: Span): Counter<Op> {
+  const total = new Counter<Op>();
+  for (let place = span.start; place < span.stop; place++) addAll(total, at(ops, place));
+  return total;
+}
 
 /** The share of ops of the larger that the smaller has not. */
 export function difference(ours: Counter<Op>, theirs: Counter<Op>): number {

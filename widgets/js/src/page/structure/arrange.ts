@@ -7,11 +7,13 @@ import { tellingLayers } from "./evidence";
 import { before, type Items, joined, loops, makeItems } from "./items";
 import { kindName } from "./naming";
 import { type GraphNode, isForeign } from "./nodes";
-import { hosts, isEnd, servingNodes } from "./serving";
+import { hosts, isEnd, isParameter, isVariable, servingNodes } from "./serving";
 import { type Bunch, bunchOf, PARTS, summarise } from "./summary";
 
 /** So many repeated parts of another framework are shown as one also if nothing is beside them; modules always are. */
 const MANY_FOREIGN = 3;
+/** So many weights that several parts take are one box. */
+const MANY_SHARED = 3;
 /** A scope with more parts than this is shown as groups of them. */
 export const FEW_PARTS = 40;
 
@@ -55,9 +57,10 @@ export function arrange(members: Members, backward: readonly boolean[]): Arrange
   const alone = own.filter((item) => !linked.has(item));
   const isMostly = 2 * alone.filter((item) => ends[item]).length > own.length;
   const idle = alone.filter((item) => serves[item] || (ends[item] && isMostly));
+  const shared = own.filter((item) => linked.has(item) && isShared(apart, item));
   const helpers: number[][] = host.map(() => []);
   for (const [item, target] of host.entries()) if (target !== item) at(helpers, target).push(item);
-  const leftOut = new Set(idle.length > 1 ? idle : []);
+  const leftOut = new Set([...(idle.length > 1 ? idle : []), ...(shared.length >= MANY_SHARED ? shared : [])]);
   const kept = own.filter((item) => !leftOut.has(item)).map((item) => [item, ...at(helpers, item)]);
   const folded = joined(
     apart,
@@ -83,15 +86,27 @@ export function arrange(members: Members, backward: readonly boolean[]): Arrange
     items,
     serving,
   );
-  if (leftOut.size > 0) {
+  const leaveOut = (left: readonly number[], label: string): void => {
+    bunches.push(bunchOf(range(units.length, units.length + left.length), { label, isPlain: true }));
+    for (const item of left) units.push({ parts: at(contents, item), helpers: partsOf(at(helpers, item)), label: "" });
+  };
+  if (idle.length > 1) {
     const isInput = (item: number): boolean => at(ends, item);
     const kind = idle.every(isInput) ? "inputs" : idle.some(isInput) ? "inputs and constants" : "constants";
-    const places = range(units.length, units.length + idle.length);
     const isUsed = idle.some((item) => at(apart.members, item).some(({ consumers }) => consumers.length > 0));
-    bunches.push(bunchOf(places, { label: `${idle.length} ${isUsed ? "" : "unused "}${kind}`, isPlain: true }));
-    for (const item of idle) units.push({ parts: at(contents, item), helpers: partsOf(at(helpers, item)), label: "" });
+    leaveOut(idle, `${idle.length} ${isUsed ? "" : "unused "}${kind}`);
+  }
+  if (shared.length >= MANY_SHARED) {
+    const areConstants = shared.every((item) => at(apart.members, item).every((node) => !isVariable(node)));
+    leaveOut(shared, `${shared.length} shared ${areConstants ? "constants" : "weights"}`);
   }
   return { units, bunches };
+}
+
+/** True for a weight of another framework that several parts take: exporters keep one of equal weights. */
+function isShared(items: Items, item: number): boolean {
+  const nodes = at(items.members, item);
+  return nodes.every((node) => isForeign(node) && isParameter(node)) && at(items.outputs, item).length > 1;
 }
 
 /** The name of the parts of a cycle, "" for one part. */

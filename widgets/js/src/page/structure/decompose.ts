@@ -1,7 +1,7 @@
 // Decomposition: an order in which every region is an interval, and the cuts between regions.
 
 import { at, range } from "../order";
-import { allBefore, type Items } from "./items";
+import { allBefore, type Items, makeItems } from "./items";
 
 /** A region of at most this many items is left whole. */
 const FEW = 40;
@@ -16,6 +16,14 @@ export interface Span {
 
 export const spanOf = (start: number, stop: number): Span => ({ start, stop });
 export const sizeOf = (span: Span): number => span.stop - span.start;
+
+/** An interval with its instances; none if it is not a repeat. */
+export interface Part {
+  readonly span: Span;
+  readonly instances: readonly Span[];
+}
+
+export const partOf = (span: Span, instances: readonly Span[] = []): Part => ({ span, instances });
 
 /**
  * A topological order in which each item follows its inputs as closely as possible. The items must be acyclic.
@@ -106,25 +114,26 @@ class Walk {
   }
 }
 
-/** Items in their order, with the positions of inputs and consumers. `weak` sources do not count in the analysis. */
+/**
+ * Items in their order, with the positions of inputs and consumers.
+ *
+ * Tensors of serving nodes do not count: a constant of many items lies in the first, which is no way from this to the others.
+ */
 export class Order {
   readonly items: Items;
   readonly order: readonly number[];
   readonly inputs: readonly (readonly number[])[];
   readonly outputs: readonly (readonly number[])[];
 
-  constructor(items: Items, order: readonly number[], weak: readonly boolean[]) {
+  constructor(items: Items, order: readonly number[], serving: ReadonlySet<string>) {
     const place = new Int32Array(order.length);
     order.forEach((item, position) => {
       place[item] = position;
     });
     this.items = items;
     this.order = order;
-    this.inputs = order.map((item) =>
-      at(items.inputs, item)
-        .filter((source) => !weak[source])
-        .map((source) => at(place, source)),
-    );
+    const { inputs } = makeItems(items.members, items.backward, serving);
+    this.inputs = order.map((item) => at(inputs, item).map((source) => at(place, source)));
     const outputs: number[][] = order.map(() => []);
     this.inputs.forEach((sources, position) => {
       for (const source of sources) at(outputs, source).push(position);

@@ -17,10 +17,13 @@ export interface Items {
   readonly outputs: readonly (readonly number[])[];
 }
 
-/** Items of these nodes, with the edges between them; edges from elsewhere are left out. */
-export function makeItems(members: Items["members"], backward: Items["backward"]): Items {
+const NONE: ReadonlySet<string> = new Set();
+
+/** Items of these nodes, with the edges between them; edges from elsewhere and from the nodes of `apart` are left out. */
+export function makeItems(members: Items["members"], backward: Items["backward"], apart = NONE): Items {
   const owner = new Map<string, number>();
-  for (const [item, nodes] of members.entries()) for (const node of nodes) owner.set(node.name, item);
+  for (const [item, nodes] of members.entries())
+    for (const { name } of nodes) if (!apart.has(name)) owner.set(name, item);
   const [inputs, awaited]: [number[][], number[][]] = [[], []];
   const outputs: number[][] = members.map(() => []);
   for (const [item, nodes] of members.entries()) {

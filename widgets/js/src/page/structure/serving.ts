@@ -3,7 +3,7 @@
 import { NO_OP } from "../../scene/generated";
 import { at, largest, range } from "../order";
 import { before, type Items } from "./items";
-import type { GraphNode } from "./nodes";
+import { type GraphNode, isForeign } from "./nodes";
 
 /** A value computed from constants and variables is a parameter up to this many nodes; beyond, it is computation. */
 export const CONE = 24;
@@ -43,7 +43,7 @@ export function servingNodes(nodes: readonly GraphNode[]): Set<string> {
     else if (node.inputs.length > 0 && !isHeavy(node) && !isEnd(node)) {
       let size = 1;
       for (const tensor of node.inputs) {
-        size += cones.get(tensor.node.name) ?? CONE;
+        size += cones.get(tensor.node.name) ?? (isParameter(tensor.node) ? 1 : CONE);
         if (size > CONE) break;
       }
       if (size <= CONE) cones.set(node.name, size);
@@ -82,6 +82,13 @@ export function hosts(items: Items, order: readonly number[], serving: readonly 
     const plumbing = ends || (nodes.length === 1 && isPlumbing(main) && at(items.inputs, item).length === 1);
     if (served.size === 0 || !(serving[item] || (plumbing && served.size === 1))) continue;
     const first = largest(served, (one, other) => at(place, other) - at(place, one)) as number;
+    // A module of another framework does not begin with the nodes before it.
+    if (!serving[item] && at(items.members, first).length > 1 && isForeign(main)) {
+      const source = at(at(items.inputs, item), 0);
+      const [only, ...others] = at(items.members, source);
+      if (only && others.length === 0 && !isEnd(only)) host[item] = source;
+      continue;
+    }
     const from = at(place, first);
     const isNear = served.size === 1 || [...served].every((target) => at(place, target) - from <= NEAR);
     const isFirst = at(waiting, item).every((target) => {
@@ -144,11 +151,7 @@ function foldEnds(
     if (only === undefined) continue;
     if (serving[item]) {
       if (sources.size === 1) host[item] = only;
-    } else if (
-      isPlumbing(at(at(items.members, item), 0)) &&
-      at(items.inputs, item).length === 1 &&
-      !awaited.has(item)
-    ) {
+    } else if (at(items.members, item).every(isPlumbing) && at(items.inputs, item).length === 1 && !awaited.has(item)) {
       const source = lastHost(host, at(at(items.inputs, item), 0));
       const latest = largest(sources, (one, other) => at(place, one) - at(place, other));
       if (source === latest && items.backward[source] === items.backward[item]) host[item] = source;

@@ -1,13 +1,13 @@
 // The summary of one scope: at most so many groups and items, in the order of the dataflow.
-import { addAll, at, Counter, compareLists, getOrMake, range, sum, totalOf } from "../order";
-import { differences, mainOps, Symbols } from "./alike";
-import { elements, elementsWithin, Order, type Span, sizeOf, spanOf } from "./decompose";
+import { at, Counter, compareLists, getOrMake, range, sum, totalOf } from "../order";
+import { differences, mainOps, Symbols, totalOps } from "./alike";
+import { elements, elementsWithin, Order, type Part, partOf, type Span, sizeOf, spanOf } from "./decompose";
 import { tellingLayers } from "./evidence";
 import type { Items } from "./items";
+import { Modules } from "./modules";
 import {
   beginsLayer,
   commonName,
-  commonScope,
   isLayerNorm,
   isScaled,
   isTelling,
@@ -18,7 +18,7 @@ import {
 } from "./naming";
 import { type GraphNode, isForeign, type Op, type Tensor } from "./nodes";
 import { type Element, findRuns, type Kernel } from "./repeats";
-import { isHeavy, isPlumbing } from "./serving";
+import { isHeavy } from "./serving";
 import { Widths } from "./widths";
 
 /** The most parts of a summary. */
@@ -65,14 +65,6 @@ export const bunchOf = (items: readonly number[], rest: Partial<Bunch> = {}): Bu
   ...rest,
 });
 
-/** An interval with its instances; none if it is not a repeat. */
-interface Part {
-  readonly span: Span;
-  readonly instances: readonly Span[];
-}
-
-const partOf = (span: Span, instances: readonly Span[] = []): Part => ({ span, instances });
-
 type ElementOf = (span: Span) => Element;
 
 /**
@@ -87,7 +79,7 @@ export function summarise(
   most = PARTS,
 ): Bunch[] {
   const weak = items.members.map((nodes) => nodes.every((node) => serving.has(node.name)));
-  const order = new Order(items, sequence, weak);
+  const order = new Order(items, sequence, serving);
   const symbols = new Symbols();
   const ops = sequence.map((item) => mainOps(at(items.members, item), serving));
   const marks = sequence.map((item) => {
@@ -101,7 +93,8 @@ export function summarise(
       .filter(isHeavy)
       .map((node) => kernelOf(node, widths)),
   );
-  const summary = new Summary(order, ops, weak, serving);
+  const modules = new Modules(order, ops, weak, serving);
+  const summary = new Summary(order, ops, weak, serving, modules);
 
   const element = (span: Span): Element => {
     const inside = totalOps(ops, span);
@@ -118,7 +111,14 @@ export function summarise(
   // Nothing comes apart.
   if (found.length === 1 && at(found, 0).instances.length === 0)
     found = range(0, items.members.length).map((position) => partOf(spanOf(position, position + 1)));
-  return summary.bunches(shortened(summary.withModules(found, element), order, ops, most));
+  return summary.bunches(
+    shortened(
+      modules.joined(found, (span) => element(span).shape),
+      order,
+      ops,
+      most,
+    ),
+  );
 }
 
 /** The elements and repeats of an order, from the way to cut it that describes it best. */
@@ -196,14 +196,6 @@ function repeatsWithin(order: Order, span: Span, element: ElementOf): Span[] {
 const usesBefore = (order: Order, span: Span, start: number): boolean =>
   order.inputs.slice(span.start, span.stop).some((sources) => sources.some((source) => source < start));
 
-/** The number of a module among those of a list. */
-const NUMBER = /[._]?\d+$/;
-/** A module in a list that has fewer operations is not worth a box of its own. */
-const LEAST = 4;
-/** The number of a module in a list that counts its modules. */
-const LISTED = /\.\d+$/;
-const NO_CLASSES: ReadonlyMap<string, string> = new Map();
-
 /** Makes bunches of intervals, with names and shapes. */
 class Summary {
   readonly #serving: ReadonlySet<string>;
@@ -212,21 +204,23 @@ class Summary {
   readonly #weak: readonly boolean[];
   readonly #names: readonly string[];
   readonly #within: readonly string[];
-  readonly #classes: ReadonlyMap<string, string>;
-  /** The path of the scope that holds everything. */
-  readonly #around: string;
+  readonly #modules: Modules;
   readonly #outputs = new Map<number, Tensor | null>();
 
-  constructor(order: Order, ops: readonly Counter<Op>[], weak: readonly boolean[], serving: ReadonlySet<string>) {
+  constructor(
+    order: Order,
+    ops: readonly Counter<Op>[],
+    weak: readonly boolean[],
+    serving: ReadonlySet<string>,
+    modules: Modules,
+  ) {
     this.#serving = serving;
     this.#order = order;
     this.#ops = ops;
     this.#weak = weak;
     this.#names = order.items.members.map((nodes) => at(nodes, 0).name);
     const main = order.order.filter((_, position) => at(ops, position).counts.size > 0);
-    this.#classes = order.items.members.find((nodes) => nodes.length > 0)?.[0]?.classes ?? NO_CLASSES;
-    const around = main.flatMap((item) => at(order.items.members, item).map(({ name }) => name));
-    this.#around = this.#classes.size > 0 ? commonScope(around) : "";
+    this.#modules = modules;
     this.#within = sharedWords(main.map((item) => at(this.#names, item)));
   }
 
@@ -245,37 +239,6 @@ class Summary {
     return main.outputs.length > 0 ? { node: main, index: 0 } : null;
   }
 
-  /** The parts, with neighbours joined that are modules of one list and class and pass on one shape, however alike they are. */
-  withModules(found: readonly Part[], element: ElementOf): Part[] {
-    if (this.#classes.size === 0) return [...found];
-    const joined: Part[] = [];
-    let last = "";
-    for (const part of found) {
-      const inner = part.instances.length > 0 ? part.instances : [part.span];
-      const kinds = new Set(inner.map((each) => this.#moduleInList(each)));
-      const kind = kinds.size === 1 && this.#areModules(inner) ? ([...kinds][0] as string) : "";
-      const key = kind && JSON.stringify([kind, element(at(inner, inner.length - 1)).shape]);
-      const before = joined.at(-1);
-      if (key && key === last && before) {
-        const instances = [...(before.instances.length > 0 ? before.instances : [before.span]), ...inner];
-        if (this.#areModules(instances))
-          joined[joined.length - 1] = { span: spanOf(before.span.start, part.span.stop), instances };
-        else joined.push(part);
-      } else joined.push(part);
-      last = key;
-    }
-    return joined;
-  }
-
-  /** The module with several ops that an interval is, without its number in a list; "" if it is none. */
-  #moduleInList(span: Span): string {
-    const path = this.#path(span);
-    const kind = LISTED.test(path) ? this.#classes.get(path) : undefined;
-    return kind !== undefined && totalOf(totalOps(this.#ops, span)) >= LEAST
-      ? `${path.replace(LISTED, "")} ${kind}`
-      : "";
-  }
-
   /** A bunch for each interval, with different labels. */
   bunches(found: readonly Part[]): Bunch[] {
     const made = found.map((part) => this.#bunch(part));
@@ -292,69 +255,31 @@ class Summary {
       label: items.length > 1 ? this.#label(items, instances.at(-1) ?? span, instances) : "",
       output: this.output(span),
       instances: inner,
-      isOfModules: inner.length > 0 && this.#module(instances) !== "",
+      isOfModules: inner.length > 0 && this.#modules.areAll(instances),
       differences: inner.length > 0 ? differences(instances.map((each) => totalOps(this.#ops, each))) : "",
     });
   }
 
   #label(items: readonly number[], usual: Span, instances: readonly Span[]): string {
     const named = items.filter((item) => !this.#weak[item]).map((item) => at(this.#names, item));
-    const module = this.#module(instances.length > 0 ? instances : [usual]);
-    if (module) return module;
+    const module = this.#modules.of(instances.length > 0 ? instances : [usual]);
+    if (module && this.#modules.haveClasses) return module;
+    const several = instances.length > 0 ? this.#modules.in(usual) : "";
+    if (several) return several;
     const name = commonName(named, this.#within);
-    if (isTelling(name)) return name;
+    if (isTelling(name) && !module) return name;
     const nodes = this.#nodes(usual);
     const all = new Counter(nodes.map((node) => node.op));
     const main = totalOps(this.#ops, usual);
     const ops = main.counts.size > 0 ? main : all;
     const isNormalised = isScaled(main) && !isLayerNorm(main) && isLayerNorm(all);
-    return kindName(ops, tellingLayers(nodes, this.#serving)) || name || opsName(ops, isNormalised);
-  }
-
-  /** The module of another framework that each of some intervals is: `layers LlamaDecoderLayer`; "" if they are none. */
-  #module(spans: readonly Span[]): string {
-    if (this.#classes.size === 0) return "";
-    const paths = this.#paths(spans);
-    const found = new Set(paths.map((path) => this.#moduleAt(path)));
-    return found.size === 1 && this.#areModules(spans) ? ([...found][0] as string) : "";
-  }
-
-  /** True if no two intervals are pieces of one module. */
-  #areModules(spans: readonly Span[]): boolean {
-    return new Set(this.#paths(spans)).size === spans.length;
-  }
-
-  /** The scopes of intervals, all as deep as the outermost: a block without a residual may be all in a scope of its own. */
-  #paths(spans: readonly Span[]): string[] {
-    const parts = spans.map((span) => this.#path(span).split("/"));
-    const depth = Math.min(...parts.map(({ length }) => length));
-    return parts.map((path) => path.slice(0, depth).join("/"));
-  }
-
-  #moduleAt(path: string): string {
-    const kind = path.length > this.#around.length ? this.#classes.get(path) : undefined;
-    return kind ? `${path.slice(path.lastIndexOf("/") + 1).replace(NUMBER, "")} ${kind}` : "";
-  }
-
-  /** The scope of an interval, without what only passes its input on: the dropout before a layer is not its own. */
-  #path({ start, stop }: Span): string {
-    const items = this.#order.order.slice(start, stop).filter((item) => !this.#weak[item]);
-    const nodes = items.flatMap((item) => at(this.#order.items.members, item));
-    return commonScope(
-      nodes.filter((node) => !this.#serving.has(node.name) && !isPlumbing(node)).map(({ name }) => name),
-    );
+    const kind = kindName(ops, tellingLayers(nodes, this.#serving));
+    return module ? `${module} ${kind}`.trimEnd() : kind || name || opsName(ops, isNormalised);
   }
 
   #nodes(span: Span): GraphNode[] {
     return this.#order.order.slice(span.start, span.stop).flatMap((item) => at(this.#order.items.members, item));
   }
-}
-
-/** The ops of an interval. */
-function totalOps(ops: readonly Counter<Op>[], span: Span): Counter<Op> {
-  const total = new Counter<Op>();
-  for (let place = span.start; place < span.stop; place++) addAll(total, at(ops, place));
-  return total;
 }
 
 function kernelOf(node: GraphNode, widths: Widths): Kernel {

@@ -20,7 +20,7 @@ import {
 import { lastPart } from "./chains";
 import type { Scope } from "./scopes";
 
-/** In a smaller graph of another framework, where each weight is a node, repeats are not joined. */
+/** In a smaller graph of another framework, where each weight is a node, only modules of a list are joined. */
 const FEW_FOREIGN = 24;
 /** Parts with more nodes than this together cannot all be open, so repeats among them are shown once. */
 export const FEW_NODES = 150;
@@ -189,8 +189,13 @@ export function structured(path: string, parts: readonly Part[], depth: number):
   const [whole, members] = withoutCyclesOfNames(parts);
   const arranged = arrange(members, members.map(isBackward));
   const units = arranged.units.map((unit) => unitOf(unit, path, depth, whole));
-  if (few && total <= FEW_FOREIGN) return units;
-  return arranged.bunches.map((bunch) => groupOrPart(path, depth, bunch, units));
+  const isSmall = few && total <= FEW_FOREIGN;
+  if (isSmall && !arranged.bunches.some(({ isOfModules }) => isOfModules)) return units;
+  return arranged.bunches.flatMap((bunch) =>
+    isSmall && !bunch.isOfModules
+      ? bunch.items.map((item) => units[item] as Part)
+      : [groupOrPart(path, depth, bunch, units)],
+  );
 }
 
 /**

@@ -3,7 +3,7 @@ import { CALLS, type CallRecord, type Layer, type NodeRole, type OpText, type Te
 import type { PageData } from "../data";
 import { at, getOrMake } from "../order";
 import { Space } from "../space";
-import type { Callee, GraphNode, Op, Output, Tensor } from "../structure";
+import { type Callee, type GraphNode, isForeign, type Op, type Output, type Tensor } from "../structure";
 import { isTouched } from "../touched";
 import type { CallBody, GraphData, Marks, Opener } from "./calls";
 
@@ -36,6 +36,10 @@ const NO_CALL: Omit<CallRecord, "node"> = {
 interface Windows {
   readonly strides: readonly number[];
   readonly isPadded: boolean;
+  /** The groups of channels that are convolved apart, in a framework that says it. */
+  readonly groups: number;
+  /** The place among a filter's sizes of the channels of one group, counted from the end if it is negative. */
+  readonly channels: number;
 }
 
 /** The tables that all spaces of a page's data share. */
@@ -59,6 +63,13 @@ class Shared {
     });
   }
 
+  /** The op, as one of its own for convolutions that take each channel apart: frameworks have one op for both. */
+  convolution(op: Op, { groups, channels }: Windows, filter: Tensor | undefined): Op {
+    const dims = filter === undefined ? null : at(filter.node.outputs, filter.index).dims;
+    if (!(groups > 1) || dims?.at(channels) !== 1) return op;
+    return getOrMake(this.#ops, `depthwise ${op.name} ${op.role}`, () => ({ ...op, layer: "depthwise convolution" }));
+  }
+
   output(info: TensorInfo): Output {
     return getOrMake(this.#outputs, info, () => ({
       dims: info.sizes?.map((size) => (/^\d+$/.test(size) ? Number(size) : null)) ?? null,
@@ -73,6 +84,8 @@ class Shared {
       return {
         strides: /^\[-?\d+(, -?\d+)*\]$/.test(strides) ? strides.slice(1, -1).split(", ").map(Number) : [],
         isPadded: !["VALID", "'VALID'"].includes(attrs.get("padding") ?? ""),
+        groups: Number(attrs.get("group") ?? attrs.get("groups") ?? attrs.get("feature_group_count") ?? 1),
+        channels: attrs.has("feature_group_count") ? -2 : 1,
       };
     });
   }
@@ -82,7 +95,7 @@ class Shared {
 class DataNode implements GraphNode {
   readonly id: number;
   readonly name: string;
-  readonly op: Op;
+  op: Op;
   readonly callees: readonly Callee[];
   readonly hasHub: boolean;
   readonly isGradient: boolean;
@@ -176,6 +189,8 @@ function nodesOfSpace(
       node.controlInputs.push(producer);
       producer.controlOutputs.push(node);
     }
+    if (node.op.layer === "convolution" && isForeign(node))
+      node.op = shared.convolution(node.op, shared.windows(space, node.id), node.inputs[1]);
   }
   return nodes;
 }

@@ -142,17 +142,18 @@ export class Scope extends Fold {
 
   /** The repeat that a module of another framework consists of, null if it has more or none. */
   get onlyRepeat(): Group | null {
-    if (this.bodyLabel !== null || this.depth > MOST_FRAMES || !this.#isForeign) return null;
+    if (this.parent === null || this.depth > MOST_FRAMES || !this.isForeign) return null;
     const [only, ...others] = this.parts();
     return only instanceof Group && only.instances.length > 0 && others.length === 0 ? only : null;
   }
 
   /** True iff it is a module of another framework that is one op with its parameters. */
   get isLayer(): boolean {
-    return this.#isForeign && this.allNodes().filter((node) => !isParameter(node)).length <= 1;
+    return this.isForeign && this.allNodes().filter((node) => !isParameter(node)).length <= 1;
   }
 
-  get #isForeign(): boolean {
+  /** True iff its nodes are of another framework. */
+  get isForeign(): boolean {
     const [first] = this.nodes.size > 0 ? this.nodes.values() : this.allNodes();
     return first !== undefined && isForeign(first);
   }
