@@ -14,6 +14,7 @@ from graphcore.frontends.jax_reader.named_arrays import named_arrays
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
+    from graphcore.frontends.frontend import Source
 
 KIND: Final = "call of a JAX function (gc.show(f, x), %graph f(x))"
 _WRAPPERS: Final = "/jax/_src/"
@@ -44,7 +45,7 @@ def read(source: Source) -> ForeignGraph:
     result = traced(call)
     if result.error is not None:
         return failed_call(result.error, name, f"jax {getattr(jax, '__version__', '')}".strip(), arrays)
-    return jaxpr.read_program(result.closed, name, arrays)
+    return jaxpr.read_program(result.closed, name, arrays, result.arguments)
 
 
 def _is_of_jax(value: object) -> bool:
