@@ -11,10 +11,12 @@ from graphcore.frontends.frontend import Call, Source
 from graphcore.frontends.jax_reader.calls import traced
 from graphcore.frontends.jax_reader.failed_calls import failed_call
 from graphcore.frontends.jax_reader.named_arrays import named_arrays
+from graphcore.frontends.jax_reader.remarks import remarks_on
+from graphcore.frontends.shape_remarks import mark_broadcasts
+from graphcore.remarks import remark
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
-    from graphcore.frontends.frontend import Source
 
 KIND: Final = "call of a JAX function (gc.show(f, x), %graph f(x))"
 _WRAPPERS: Final = "/jax/_src/"
@@ -45,7 +47,11 @@ def read(source: Source) -> ForeignGraph:
     result = traced(call)
     if result.error is not None:
         return failed_call(result.error, name, f"jax {getattr(jax, '__version__', '')}".strip(), arrays)
-    return jaxpr.read_program(result.closed, name, arrays, result.arguments)
+    graph = jaxpr.read_program(result.closed, name, arrays)
+    for text in (*remarks_on(result.closed), *mark_broadcasts(graph)):
+        graph.notes.append(text)
+        remark(text)
+    return graph
 
 
 def _is_of_jax(value: object) -> bool:

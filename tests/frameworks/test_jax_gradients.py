@@ -83,15 +83,8 @@ def test_the_gradients_of_a_call_are_added_on_request() -> None:
     forward = [node for node in beside.main.nodes if node not in backward(beside)]
     assert {node.op for node in without.main.nodes} <= {node.op for node in forward}
     assert {node.differentiates for node in backward(beside)} <= {node.name for node in forward}
-    shapes = sorted(
-        [
-            node.outputs[place].shape
-            for name, place in [ref for ref in beside.main.outputs[1:] if ref is not None]
-            for node in beside.main.nodes
-            if node.name == name
-        ]
-    )
-    assert shapes == [(2, 3), (3,), (3, 3)]
+    names = [ref[0] for ref in beside.main.outputs[1:] if ref is not None]
+    assert {str(node.outputs[0].shape) for node in beside.main.nodes if node.name in names} == {"(2, 3)", "(3,)", "(3, 3)"}
 
 
 def test_a_function_of_integers_has_no_gradients() -> None:

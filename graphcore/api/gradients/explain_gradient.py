@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 from graphcore import dtypes
@@ -17,6 +18,7 @@ from graphcore.api.gradients.explanation import (
     GradientSum,
 )
 from graphcore.api.gradients.gradients import result_name, tensors_of
+from graphcore.api.gradients.of_jax.arrays import is_of_jax
 from graphcore.api.gradients.variable_reads import check_read_outside
 from graphcore.api.gradients.within_bodies import check_in_reach
 from graphcore.errors import GraphError, InvalidArgumentError
@@ -62,6 +64,9 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
           stop_gradient: 'stop' stops gradients: that is what gc.stop_gradient is for ...
               x -> stop -> y
     """
+    if is_of_jax(y, x):
+        of_jax: GradientExplanation = import_module("graphcore.api.gradients.of_jax.explain").explain_jax(y, x)
+        return of_jax
     with paused_collector():
         return _explained(y, x, stop_gradients)
 

@@ -98,13 +98,15 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         gradient: the name of the gradient tensor, None if there is none.
         kind: its dtype and shape.
         built: True if the graph contains it under that name, False if `gc.gradients(y, x)` would create it.
-        is_zero: True if it is known to be zero for all feeds.
+        is_zero: True if it is known to be zero for all feeds, or for the values of the run.
+        of_values: True if it was computed in a run, as gradients of PyTorch are.
         error: the error of `gc.gradients(y, x)`, "" if there is none.
         path_count: the number of paths from x to y along which it flows; 10**18 stands for that many and more.
         paths: the shortest of them, as node names from x to y.
         steps: the forward nodes on these paths, from y to x, each with its backward nodes.
         sums: the tensors with several contributions.
         cuts: the paths from x to y along which it does not flow; all of them if it is None.
+        notes: sentences beside these.
     """
 
     y: str
@@ -113,12 +115,14 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     built: bool = False
     is_zero: bool = False
+    of_values: bool = False
     error: str = ""
     path_count: int = 0
     paths: tuple[tuple[str, ...], ...] = ()
     steps: tuple[GradientStep, ...] = ()
     sums: tuple[GradientSum, ...] = ()
     cuts: tuple[GradientCut, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_none(self) -> bool:
@@ -131,8 +135,9 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         lines += [f"  {line}" for line in _ends([line for item in self.sums for line in _sum_lines(item)])]
         lines += [f"  along {_path_text(path)}" for path in self.paths]
         if self.cuts and self.gradient is not None:
-            lines.append("  on other ways it is cut:")
+            lines.append("  it is zero since:" if self.is_zero and self.of_values else "  on other ways it is cut:")
         lines += [f"  {cut}" for cut in _ends(self.cuts)]
+        lines += [f"  {note}" for note in self.notes]
         return shown("\n".join(lines))
 
     def _repr_html_(self) -> str:
@@ -146,6 +151,7 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         if self.cuts:
             rows = [(cut.kind, cut.node, cut.reason, "" if cut.source is None else str(cut.source)) for cut in self.cuts]
             parts.append(_table(("cut", "node", "why", "made in"), rows))
+        parts += [f"<p>{html_text(note)}</p>" for note in self.notes]
         return "".join(parts)
 
     def _heading(self) -> str:
@@ -157,7 +163,7 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         least = "at least " if self.path_count == MOST_COUNTED else ""
         count = "1 path" if self.path_count == 1 else f"{least}{self.path_count:,} paths"
         name = f"'{self.gradient}'" if self.built else f"'{self.gradient}' (not built yet)"
-        zero = "; it is zero whatever is fed" if self.is_zero else ""
+        zero = f"; it is zero {'for these values' if self.of_values else 'whatever is fed'}" if self.is_zero else ""
         return f"{what} is {name} {self.kind}, along {count}{zero}"
 
 

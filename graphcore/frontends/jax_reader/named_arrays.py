@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
@@ -13,13 +14,19 @@ _MAX_ARRAYS: Final = 20_000
 
 def named_arrays(function: Any) -> dict[int, str]:
     """Names such as `params['w']` by the ids of arrays."""
-    found: dict[int, str] = {}
-    for name, value in _held(function, 0):
-        for array, path in _arrays(value, name, 0):
-            found.setdefault(id(array), path)
-            if len(found) >= _MAX_ARRAYS:
-                return found
-    return found
+    names: dict[int, str] = {}
+    for name, array in arrays_by_name(function).items():
+        names.setdefault(id(array), name)
+    return names
+
+
+def arrays_by_name(function: Any) -> dict[str, Any]:
+    """Arrays by names such as `params['w']`."""
+    found = (item for name, value in _held(function, 0) for item in _arrays(value, name, 0))
+    arrays: dict[str, Any] = {}
+    for array, path in islice(found, _MAX_ARRAYS):
+        arrays.setdefault(path, array)
+    return arrays
 
 
 def _held(function: Any, depth: int) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,128 @@
+"""The equations of JAX that end a gradient or make it NaN, with the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.api.gradients.explanation import GradientCut
+from graphcore.api.gradients.of_jax.program import Program, Step, finite, paths_from, steps_between, zero
+from graphcore.frontends.jax_reader.differentiated import is_floating
+
+_FLAT: Final = {
+    "round": "rounds",
+    "floor": "rounds down",
+    "ceil": "rounds up",
+    "sign": "gives the sign",
+    "is_finite": "compares",
+}
+_MOST: Final = 8
+
+
+def cuts_of(program: Program, keys: Sequence[int], name: str) -> list[GradientCut]:
+    """The places where the gradient stops on the way from the results to an array.
+
+    Args:
+        program: a program that was differentiated.
+        keys: the keys of the array.
+        name: the array.
+    """
+    behind, before = paths_from(program, keys)
+    if not before.intersection(keys):
+        return _without_way(program, behind, name)
+    found = []
+    for place in steps_between(program, keys):
+        step = program.steps[place]
+        taken = [number for number, key in enumerate(step.inputs) if key in behind]
+        kind, reason = _reason(program, place, step, taken)
+        if kind:
+            found.append(_cut(kind, step, reason))
+    return list(dict.fromkeys(found))[:_MOST]
+
+
+def not_finite(program: Program, keys: Sequence[int]) -> Iterator[GradientCut]:
+    """The equations whose results have finite gradients, and whose inputs have others."""
+    behind, _ = paths_from(program, keys)
+    for place in steps_between(program, keys):
+        step, arrived = program.steps[place], program.arrived.get(place, {})
+        given = [program.cotangent[key] for key in step.outputs if key in program.cotangent]
+        bad = [number for number, cotangent in arrived.items() if step.inputs[number] in behind and not finite(cotangent)]
+        if bad and all(finite(value) for value in given):
+            yield _cut("not finite", step, _why_not_finite(program, place, step, arrived[bad[0]]))
+            return
+
+
+def _reason(program: Program, place: int, step: Step, taken: Sequence[int]) -> tuple[str, str]:
+    """The kind and the reason of the end of a gradient at a step, "" if it goes on."""
+    floating = [number for number in taken if is_floating(program.value[step.inputs[number]])]
+    if not floating:
+        return "", ""
+    if step.primitive == "stop_gradient":
+        return "stop_gradient", "is jax.lax.stop_gradient, which ends gradients"
+    results = [key for key in step.outputs if is_floating(program.value[key])]
+    if not results:
+        return "dtype", f"gives {_types(program, step)}: gradients flow through floating and complex arrays only"
+    if not any(key in program.cotangent and not zero(program.cotangent[key]) for key in results):
+        return "", ""  # the gradient has ended before
+    arrived = program.arrived.get(place, {})
+    if not all(number in arrived and zero(arrived[number]) for number in floating):
+        return "", ""
+    return _why_zero(program, step, floating)
+
+
+def _why_zero(program: Program, step: Step, floating: Sequence[int]) -> tuple[str, str]:
+    value = np.asarray(program.value[step.inputs[floating[0]]])
+    if step.primitive in _FLAT:
+        return "not differentiable", f"{_FLAT[step.primitive]}, so its derivative is zero"
+    if step.primitive.startswith("custom_vjp"):
+        return "custom gradient", "has a gradient of its own (jax.custom_vjp), which gives zeros here"
+    if step.label in {"relu", "relu6"} or step.primitive in {"max", "min", "clamp"}:
+        span = f"from {value.min():.3g} to {value.max():.3g}" if value.size else "none"
+        return "dead", f"passes no gradient on: it cuts off all {value.size} values ({span})"
+    if step.primitive == "select_n":
+        return "not taken", "takes another branch for all elements"
+    if step.primitive in {"mul", "dot_general", "div"}:
+        return "zero factor", "multiplies by zeros only"
+    if step.primitive.startswith("custom_jvp"):
+        return "zero", "has a derivative that is zero for these values"
+    return "zero", "passes a gradient of zeros on for these values"
+
+
+def _why_not_finite(program: Program, place: int, step: Step, cotangent: Any) -> str:
+    bad = ~np.isfinite(np.asarray(cotangent))
+    values = np.asarray(program.value[step.inputs[0]])
+    example = f", as at {values[bad][0]:.3g}" if values.shape == bad.shape and bad.any() else ""
+    text = f"has a derivative that is not finite for {int(bad.sum())} of {bad.size} values{example}"
+    later = {*step.outputs}
+    for following in program.steps[place + 1 :]:
+        if not later.intersection(following.inputs):
+            continue
+        if following.primitive == "select_n" and all(finite(program.value[key]) for key in following.outputs):
+            where = f" ({following.source.where})" if following.source is not None else ""
+            text += (
+                f"; jnp.where{where} does not take these values, but 0 times infinity is NaN: replace them before, as in "
+                "`jnp.log(jnp.where(x > 0, x, 1.0))`"
+            )
+            break
+        later.update(following.outputs)
+    return text
+
+
+def _without_way(program: Program, behind: set[int], name: str) -> list[GradientCut]:
+    """The reasons why no result is computed from an array."""
+    used = [step for step in program.steps if behind.intersection(step.inputs)]
+    if not used:
+        return [GradientCut(kind="no path", node=name, op="", reason="is used by no operation of the computation")]
+    taken = {key for step in program.steps for key in step.inputs}
+    last = [step for step in used if not taken.intersection(step.outputs)]
+    return [_cut("unused", step, f"gives a result that is computed from '{name}', and that no result depends on") for step in last[:_MOST]]
+
+
+def _types(program: Program, step: Step) -> str:
+    return ", ".join(dict.fromkeys([str(program.value[key].dtype) for key in step.outputs]))
+
+
+def _cut(kind: str, step: Step, reason: str) -> GradientCut:
+    return GradientCut(kind=kind, node=step.label, op=f"jax.{step.primitive}", reason=reason, source=step.source)
