@@ -214,8 +214,8 @@ def load(
     The form (binary, protobuf text, JSON) is detected from the content. A saved model's signatures are in `graph.signatures`, by name. The values
     of its variables, if they lie beside it, are restored in each session before its first run.
 
-    A model of another framework (ONNX, PyTorch, Keras, TFLite and others) becomes a graph of opaque ops, which can be shown, searched and compared,
-    but not run here. `from_source` reads objects, too.
+    A model of another framework (ONNX, PyTorch, Keras, TFLite and others) becomes a graph of opaque ops, which can be shown, searched and compared.
+    ONNX models and PyTorch's exported programs run in a `Session`, by their own frameworks. `from_source` reads objects, too.
 
     Args:
         path: the file or directory.

@@ -17,6 +17,7 @@ from graphcore.remarks import remark
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
+    from graphcore.frontends.frontend import Source
 
 KIND: Final = "call of a JAX function (gc.show(f, x), %graph f(x))"
 _WRAPPERS: Final = "/jax/_src/"
@@ -47,7 +48,7 @@ def read(source: Source) -> ForeignGraph:
     result = traced(call)
     if result.error is not None:
         return failed_call(result.error, name, f"jax {getattr(jax, '__version__', '')}".strip(), arrays)
-    graph = jaxpr.read_program(result.closed, name, arrays)
+    graph = jaxpr.read_program(result.closed, name, arrays, result.arguments)
     for text in (*remarks_on(result.closed), *mark_broadcasts(graph)):
         graph.notes.append(text)
         remark(text)

@@ -10,6 +10,8 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.frontends.jax_reader.programs import JaxprReader
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from graphcore.frontends.foreign import ForeignGraph
     from graphcore.frontends.frontend import Source
 
@@ -37,13 +39,14 @@ def read(source: Source) -> ForeignGraph:
     return read_program(value, name, {})
 
 
-def read_program(value: Any, name: str, arrays: Mapping[int, str]) -> ForeignGraph:
+def read_program(value: Any, name: str, arrays: Mapping[int, str], arguments: Sequence[Any] = ()) -> ForeignGraph:
     """Read a jaxpr.
 
     Args:
         value: the jaxpr.
         name: its name.
         arrays: names for its constants, by the ids of their values.
+        arguments: the values of its inputs in the call of which it was traced, if any.
 
     Raises:
         GraphError: it is not of a form that is known.
@@ -51,7 +54,7 @@ def read_program(value: Any, name: str, arrays: Mapping[int, str]) -> ForeignGra
     jax = sys.modules.get("jax")
     version = str(getattr(jax, "__version__", ""))
     try:
-        return JaxprReader(arrays).read(value, name, f"jax {version}" if version else "jax")
+        return JaxprReader(arrays).read(value, name, f"jax {version}" if version else "jax", arguments)
     except GraphError:
         raise
     except (AttributeError, TypeError, KeyError) as error:

@@ -14,14 +14,16 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, Port
 from graphcore.frontends.foreign_ops import foreign_traits
 from graphcore.frontends.naming import Scopes, node_names, split_name
-from graphcore.frontends.record import ForeignBody, ForeignLocation, ForeignRecord, set_foreign
-from graphcore.frontends.words import attr_value, device_of, dtype_of, valid_part
+from graphcore.frontends.record import ForeignBody, ForeignLocation, ForeignRecord, foreign_of, set_foreign
+from graphcore.frontends.source_names import names_in, titles_of
+from graphcore.frontends.words import attr_value, device_of, dtype_of
 from graphcore.graph import GradientRecord, Graph
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.inference.expressions import symbol
 from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
 from graphcore.registry import OpRegistration
+from graphcore.runtime.backends.owned_models import OwnedModel, owned_model
 from graphcore.shapes import MAX_RANK
 from graphcore.support.budget import FEW_OUTPUTS, charge_outputs, within_one_budget
 from graphcore.support.gc_pause import paused_collector
@@ -53,6 +55,10 @@ def lower(source: ForeignGraph, renamed: Mapping[str, str] = MappingProxyType({}
     """
     lowering = _Lowering(source)
     graph, _, _ = lowering.graph_of(source.main, "", renamed)
+    record = foreign_of(graph)
+    assert record is not None
+    inputs = {name: node.name for name, node in record.nodes.items() if node.kind == "input"}
+    owned_model.set(graph, OwnedModel(source.kind, source.runner, names_in(record), inputs))
     return graph
 
 
@@ -62,7 +68,7 @@ class _Lowering:
     def __init__(self, source: ForeignGraph) -> None:
         self.source = source
         self.registrations: dict[object, OpRegistration] = {}
-        self.titles = _titles(source.functions)
+        self.titles = titles_of(source.functions)
         self.keys = {title: key for key, title in self.titles.items()}
         self.documented: dict[str, str] = {}
 
@@ -307,18 +313,3 @@ def _kept_shapes(context: Any) -> None:
         return
     for index, handle in enumerate(handles):
         context.set_output(index, handle)
-
-
-def _titles(functions: Mapping[str, ForeignFunction]) -> dict[str, str]:
-    """Names of functions by their keys: unique, and no longer than necessary."""
-    titles: dict[str, str] = {}
-    taken: set[str] = set()
-    for key, function in functions.items():
-        base = title = valid_part(function.name or key)
-        number = 1
-        while title in taken:
-            number += 1
-            title = f"{base}_{number}"
-        taken.add(title)
-        titles[key] = title
-    return titles

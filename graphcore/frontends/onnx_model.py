@@ -10,6 +10,7 @@ from graphcore.frontends.onnx_reader.graphs import ModelReader
 from graphcore.frontends.onnx_reader.slimming import slimmed
 from graphcore.frontends.onnx_reader.tensors import Tensors
 from graphcore.frontends.reading import mapped_bytes, unmapped
+from graphcore.frontends.runners.onnx_run import OnnxRunner
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
@@ -39,7 +40,7 @@ def read(source: Source) -> ForeignGraph:
     onnx = library("onnx", "onnx", "an ONNX model")
     if source.path is None:
         model = source.value.model_proto if _is_program(source.value) else source.value  # type: ignore[attr-defined]  # of ONNXProgram
-        return ModelReader(onnx, model, Tensors(onnx, None, b"", "")).read()
+        return _read(onnx, model, Tensors(onnx, None, b"", ""))
     data = mapped_bytes(source)
     slim, token = slimmed(data)
     kept = unmapped(source, data)
@@ -48,7 +49,14 @@ def read(source: Source) -> ForeignGraph:
         model.ParseFromString(slim)
     except Exception as error:  # noqa: BLE001 - protobuf's implementations raise errors of different classes
         raise InvalidArgumentError(f"'{source.path.name}' is a damaged ONNX model: {_reason(error)}") from None
-    return ModelReader(onnx, model, Tensors(onnx, source.path.parent, kept, token)).read()
+    return _read(onnx, model, Tensors(onnx, source.path.parent, kept, token))
+
+
+def _read(onnx: Any, model: Any, tensors: Tensors) -> ForeignGraph:
+    found = ModelReader(onnx, model, tensors).read()
+    runner = OnnxRunner(model, tensors, found.main, found.functions)
+    found.runner = lambda: runner  # one for all runs, which keeps the weights
+    return found
 
 
 def _is_program(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
 from graphcore.frontends.record import ForeignRecord, foreign_of
+from graphcore.frontends.source_names import names_in
 from graphcore.graph.attached import Attached
 from graphcore.runtime.runners import RunRecord
 
@@ -50,8 +51,8 @@ def run_recorded(graph: Graph, args: Sequence[object] = (), kwargs: Mapping[str,
     except BaseException as error:
         failed = watch.running[-1] if watch.running else None
         if failed is not None:
-            outermost = failed[1].partition(":")[0] or failed[0]
-            _mark(graph, graph.find(names_in(record).get(outermost, outermost)), error)
+            node, call = failed
+            _mark(graph, graph.find(names_in(record).outermost(call, node)), error)
         raise
     finally:
         keep(graph, watch)
@@ -61,11 +62,6 @@ def keep(graph: Graph, record: RunRecord) -> None:
     """Make the trace of a run the one that views of the graph show."""
     foreign = foreign_of(graph)
     graph.trace = record.trace(graph, {} if foreign is None else names_in(foreign))
-
-
-def names_in(record: ForeignRecord) -> dict[str, str]:
-    """The names of the nodes of a graph by those that they have in its source."""
-    return {node.name: name for name, node in record.nodes.items()}
 
 
 def feeds_of(record: ForeignRecord, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:

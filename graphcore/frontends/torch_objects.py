@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph
+from graphcore.frontends.runners.torch_program_run import ProgramRunner
 from graphcore.frontends.torch_reader.fx_graph import FxReader
 from graphcore.frontends.torch_reader.objects import is_class
 from graphcore.frontends.torch_reader.placing import placed_states
@@ -71,6 +72,8 @@ def _program(program: Any) -> ForeignGraph:
         facts[f"size {symbol}"] = limits_text(_bound(limits.lower), _bound(limits.upper))
     found = ForeignGraph("PyTorch exported program", main, functions=functions, facts=facts)
     found.notes = notes
+    runner = ProgramRunner(lambda: program, main)
+    found.runner = lambda: runner
     return found
 
 

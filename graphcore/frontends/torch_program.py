@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.runners.torch_program_run import ProgramRunner, loaded
 from graphcore.frontends.torch_reader.archive import Archive, inner_names
 from graphcore.frontends.torch_reader.program import ProgramReader
 from graphcore.frontends.torch_reader.program_weights import PayloadWeights, StateWeights
 from graphcore.frontends.torch_reader.schema import Program, decoded
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from graphcore.frontends.foreign import ForeignGraph
     from graphcore.frontends.frontend import Source
 
@@ -36,7 +40,7 @@ def read(source: Source) -> ForeignGraph:
     archive = Archive(source.path)
     if _OLD in archive:
         program = decoded(archive.read(_OLD), Program, f"'{_OLD}'")
-        return ProgramReader(program, StateWeights(archive)).read()
+        return _runnable(ProgramReader(program, StateWeights(archive)).read(), source.path)
     models = sorted([name for name in archive.sizes if _MODEL.fullmatch(name)], key=lambda name: (name != "models/model.json", name))
     if not models:
         raise InvalidArgumentError(
@@ -48,4 +52,10 @@ def read(source: Source) -> ForeignGraph:
     found = ProgramReader(program, PayloadWeights(archive, name)).read()
     if len(models) > 1:
         found.notes.insert(0, f"The package has {len(models)} programs; this is '{name}'. The others: {', '.join(models[1:9])}.")
+    return _runnable(found, source.path) if len(models) == 1 else found
+
+
+def _runnable(found: ForeignGraph, path: Path) -> ForeignGraph:
+    runner = ProgramRunner(partial(loaded, str(path)), found.main)
+    found.runner = lambda: runner
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from graphcore.errors import GraphError
+from graphcore.frontends.record import foreign_of
 from graphcore.functions.library import GRADIENT_OP
 from graphcore.passes import InstantiatedFunctions
 from graphcore.passes.optimize.redundant_calls import computed_by
@@ -91,6 +92,7 @@ class RunNames:
     def __init__(self, graph: Graph, originals: Mapping[str, str]) -> None:
         self._originals = originals
         self._library = graph.library
+        self._foreign = foreign_of(graph)
         self._functions = InstantiatedFunctions(graph.library)
         self._definitions: dict[object, _Contents] = {}
         self._bodies: dict[str, _Body | None] = {"": _Body("", {node.name: node.node_def for node in graph.op_nodes()})}
@@ -226,6 +228,9 @@ class RunNames:
 
     def _read(self, callee: Callee) -> _Contents:
         function = callee.function
+        if self._foreign is not None:
+            opened = self._foreign.body(function.name, "")
+            return {node.name: node.node_def for node in opened.graph.op_nodes()}, opened.rets
         definition = None if callee.gradient else self._library.find(function.name)
         if definition is not None:
             return {node.name: node for node in definition.node_def}, {text.partition(":")[0] for text in definition.ret.values()}

@@ -23,12 +23,12 @@ class Traced:
     Attributes:
         closed: the program, None if the call failed.
         error: the error, None if the call succeeded.
-        values: the values of the program's arguments.
+        arguments: the values of the program's inputs.
     """
 
     closed: Any = None
     error: Exception | None = None
-    values: list[Any] = field(default_factory=list)
+    arguments: list[Any] = field(default_factory=list)
 
 
 def traced(call: Call) -> Traced:
@@ -69,7 +69,7 @@ def _traced(run: Callable[..., Any], masked: Any) -> Traced:
     jax: Any = sys.modules["jax"]
     with whole_tracebacks():
         try:
-            return Traced(jax.make_jaxpr(run)(*masked[0], **masked[1]), values=jax.tree_util.tree_leaves(masked))
+            return Traced(jax.make_jaxpr(run)(*masked[0], **masked[1]), None, jax.tree_util.tree_leaves(masked))
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything, which the picture says
             return Traced(error=error)
 

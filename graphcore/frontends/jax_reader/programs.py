@@ -25,6 +25,7 @@ from graphcore.frontends.foreign import (
 )
 from graphcore.frontends.jax_reader.backward import GRADIENTS, Pairing, is_backward, without_words
 from graphcore.frontends.jax_reader.places import is_of_user
+from graphcore.frontends.runners.jax_run import JaxRunner, Places
 from graphcore.frontends.unique_names import UniqueNames
 from graphcore.source import SourceLocation
 
@@ -54,9 +55,17 @@ class JaxprReader:
         self._keys: dict[int, str] = {}
         self._kept: list[Any] = []
         self._frames: dict[int, tuple[SourceFrame, ...]] = {}
+        self.places = Places()
 
-    def read(self, value: Any, name: str, producer: str) -> ForeignGraph:
-        """The graph of a jaxpr. A program that only calls one function is shown as that function."""
+    def read(self, value: Any, name: str, producer: str, arguments: Sequence[Any] = ()) -> ForeignGraph:
+        """The graph of a jaxpr. A program that only calls one function is shown as that function.
+
+        Args:
+            value: the jaxpr.
+            name: its name.
+            producer: the version of JAX in words.
+            arguments: the values of its inputs in the call of which it was traced, if any.
+        """
         jaxpr, consts = opened(value)
         names = arg_names(jaxpr)
         results = result_names(jaxpr)
@@ -70,9 +79,10 @@ class JaxprReader:
             names = arg_names(jaxpr) or names
         main = self._function(jaxpr, consts, name or "main", names, results)
         self.mark_leaks(main, consts)
+        runner = JaxRunner(jaxpr, consts, self.places, arguments)
         effects = sorted([str(effect)[:100] for effect in getattr(jaxpr, "effects", ())])
         notes = [f"The program has effects: {', '.join(effects[:9])}."] if effects else []
-        return ForeignGraph("JAX program", main, producer=producer, name=name, functions=self.functions, notes=notes)
+        return ForeignGraph("JAX program", main, producer=producer, name=name, functions=self.functions, notes=notes, runner=lambda: runner)
 
     def _function(self, jaxpr: Any, consts: Sequence[Any], name: str, names: Sequence[str], results: Sequence[str]) -> ForeignFunction:
         body, inputs = self.body(jaxpr, consts, names)
@@ -153,6 +163,7 @@ class Body:
         unique = self.unique(name)
         self.nodes.append(ForeignNode(unique, "jax.argument", outputs=(port,), kind="input"))
         self._refs[id(var)] = (unique, 0)
+        self._reader.places.note(var, unique)
         return port
 
     def constant(self, var: Any, value: Any, number: int) -> None:
@@ -165,6 +176,7 @@ class Body:
         weight = WeightRef(port.dtype, shape, int(getattr(value, "nbytes", -1)) if is_held else -1, loading)
         self.nodes.append(ForeignNode(name, "jax.constant", outputs=(port,), kind="constant", weight=weight))
         self._refs[id(var)] = (name, 0)
+        self._reader.places.note(var, name)
 
     def ref(self, var: Any) -> InputRef:
         """The output for a variable, or for a literal, which becomes a constant."""
@@ -237,6 +249,7 @@ class Body:
         )
         if not is_backward(stack):
             self._pairing.add(name, eqn)
+        self._reader.places.note(eqn, name, bodies)
         for number, var in enumerate(eqn.outvars):
             self._refs[id(var)] = (name, number)
 

@@ -71,6 +71,18 @@ class Tensors:
         Raises:
             GraphError: they are not there, or do not fit the shape.
         """
+        whole = self.whole(tensor)
+        try:
+            return np.asarray(self.onnx.numpy_helper.to_array(whole))
+        except Exception as error:  # noqa: BLE001 - the library raises errors of many classes on damaged tensors
+            raise InvalidArgumentError(f"Tensor '{tensor.name}' cannot be read: {str(error)[:200]}") from None
+
+    def whole(self, tensor: Any) -> Any:
+        """The tensor with its elements; itself if it has them.
+
+        Raises:
+            GraphError: they are not there.
+        """
         given = {entry.key: entry.value for entry in tensor.external_data}
         if self.token and self.token in given:
             first, _, end = given[self.token].partition(":")
@@ -84,13 +96,8 @@ class Tensors:
                 raise changed from None
             if list(whole.dims) != list(tensor.dims) or whole.name != tensor.name:
                 raise changed
-            return self.array(whole)
-        if tensor.data_location == _EXTERNAL:
-            tensor = self._with_external(tensor, given)
-        try:
-            return np.asarray(self.onnx.numpy_helper.to_array(tensor))
-        except Exception as error:  # noqa: BLE001 - the library raises errors of many classes on damaged tensors
-            raise InvalidArgumentError(f"Tensor '{tensor.name}' cannot be read: {str(error)[:200]}") from None
+            return self.whole(whole)
+        return self._with_external(tensor, given) if tensor.data_location == _EXTERNAL else tensor
 
     def _with_external(self, tensor: Any, given: dict[str, str]) -> Any:
         """The tensor with the elements that lie in another file of the model's folder."""

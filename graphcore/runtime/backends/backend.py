@@ -11,6 +11,7 @@ from graphcore.graph.model.argument_errors import refuse
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.runtime.backends.devices import CPU_TYPE, Devices
 from graphcore.runtime.backends.kernels import Kernels
+from graphcore.runtime.backends.owned_models import OwningFramework, owned_model
 from graphcore.runtime.backends.this_cpu import ThisCpu
 from graphcore.runtime.backends.work import Built, RecordedRun, StepwiseProgram, Subgraph
 from graphcore.runtime.core.options import SessionOptions
@@ -24,10 +25,11 @@ _DEVICES = 'a gc.DeviceSet, a list of devices or their names, or "gpu"'
 class Backend(Protocol):
     """The place of the runs of one session.
 
-    A session has one of four, which `open_backend` chooses by the arguments of `Session`:
+    A session has one of five, which `open_backend` chooses by the arguments of `Session`:
 
     | arguments | backend | a run is |
     |---|---|---|
+    | a graph that shows a model of another framework | `OwningFramework` | the model, run by its own framework |
     | none | `ThisCpu` | a program of the chosen engine, on the CPU of this process |
     | `devices=` | `Devices` | placed; on one device such a program, on several one partition for each |
     | `devices=` with CUDA devices | `Gpus` | the same, with kernels and arrays on the GPUs |
@@ -103,6 +105,9 @@ def open_backend(graph: Graph, options: SessionOptions, devices: DeviceSet | Non
         FailedPreconditionError: a GPU cannot be used, or a worker of the cluster has another version of the package.
         AbortedError: the cluster is lost.
     """
+    model = owned_model.of(graph)
+    if model is not None:
+        return OwningFramework(graph, options, model)
     if cluster is not None:
         return cluster.open(graph, options)
     if devices is None:

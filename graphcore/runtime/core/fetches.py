@@ -35,8 +35,15 @@ def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
     """
     tensors: list[Tensor] = []
     targets: list[Node] = []
+    if fetches is None:
+        fetches = _results_of(graph)
     pack = _packer(graph, fetches, tensors, targets)
     return FetchStructure(tensors, targets, pack)
+
+
+def _results_of(graph: Graph) -> list[Node] | None:
+    """The nodes of the results of a model of another framework; None for other graphs."""
+    return [node for node in graph.op_nodes() if node.is_opaque and node.registration.traits.role == "return"] or None
 
 
 def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]) -> Packer:
@@ -88,10 +95,18 @@ def _mapping_packer(fetch: Mapping[Any, Any], parts: dict[Any, Packer]) -> Packe
 
 def _element(graph: Graph, fetch: Any) -> Node | Tensor:
     try:
-        return graph.as_graph_element(fetch)
+        element = graph.as_graph_element(fetch)
     except GraphError as error:
         error.message = f"Cannot fetch {brief(fetch)}: {error.message}"
         raise
+    return _value_of(element) if isinstance(element, Node) and element.is_opaque else element
+
+
+def _value_of(node: Node) -> Node | Tensor:
+    """The value that a node of another framework names: its only output, or the result of the model."""
+    if len(node.outputs) == 1:
+        return node.outputs[0]
+    return node.inputs[0] if not node.outputs and len(node.inputs) == 1 else node
 
 
 def plan_key(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:

@@ -347,4 +347,6 @@ def subgraph_to_run(fetches: list[Tensor], targets: list[Node], feeds: list[Tens
 
 def _decides_shapes(tensor: Tensor) -> bool:
     """True iff shapes may have been inferred from a value of `tensor` that a feed would replace."""
-    return tensor.node.op not in PLACEHOLDERS and tensor.dtype.base.is_integer and constant_value(tensor) is None
+    return (
+        tensor.node.op not in PLACEHOLDERS and not tensor.node.is_opaque and tensor.dtype.base.is_integer and constant_value(tensor) is None
+    )

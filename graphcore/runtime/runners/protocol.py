@@ -19,7 +19,7 @@ class Watch(Protocol):
         Args:
             node: the node.
             values: the values of its outputs.
-            call: the surrounding function calls, as `Event.call`.
+            call: the surrounding function calls, as `inner_call` writes them; "" outside of functions.
         """
 
     def begin(self, node: str, call: str = "") -> None:

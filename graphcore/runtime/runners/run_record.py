@@ -16,6 +16,7 @@ from graphcore.runtime.core.tensor_stats import TensorStats
 from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.core.value_records import ValueRecorder, ValueRecords
 from graphcore.runtime.runners.array_views import array_of, bytes_of, device_of, wait_for
+from graphcore.runtime.runners.node_names import NodeNames
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph
@@ -32,14 +33,17 @@ class RunRecord:
     Args:
         patterns: glob patterns of the names, in the source, of nodes with histograms.
         now: the clock, in nanoseconds.
+        recorder: takes the record, with values if it records these; by default one of its own.
 
     Attributes:
         running: the nodes that have begun and not ended, outermost first, each with its calls.
     """
 
-    def __init__(self, patterns: Sequence[str] = ("*",), now: Callable[[], int] = perf_counter_ns) -> None:
-        self._values = ValueRecorder(patterns)
-        self._events = Recorder(self._values, now)
+    def __init__(
+        self, patterns: Sequence[str] = ("*",), now: Callable[[], int] = perf_counter_ns, recorder: Recorder | None = None
+    ) -> None:
+        self._events = Recorder(ValueRecorder(patterns), now) if recorder is None else recorder
+        self._values = self._events.values
         self.running: list[tuple[str, str]] = []
 
     def give(self, node: str, values: Sequence[object], call: str = "") -> None:
@@ -76,37 +80,36 @@ class RunRecord:
         """
         return partial(self._events.end_array, self._events.record_array(node, call, "", size))
 
-    def trace(self, graph: Graph, names: Mapping[str, str]) -> Trace:
+    def trace(self, graph: Graph, names: NodeNames | Mapping[str, str]) -> Trace:
         """The trace of the run so far.
 
         Args:
             graph: the graph that shows the model.
             names: the names of its nodes by those of the source; a node that has none keeps its own.
         """
+        names = names if isinstance(names, NodeNames) else NodeNames(names)
         nodes = list(graph.op_nodes())
-        stats, _ = self._values.stats_from(0)
+        stats = [] if self._values is None else self._values.stats_from(0)[0]
         records = ValueRecords([_renamed(one, names) for one in stats], {}, nodes)
         events = tuple([_renamed(event, names) for event in self._events.events])
         arrays = tuple([_renamed(life, names) for life in self._events.arrays])
-        return Trace(events, nodes, _peak(arrays), arrays, values=records)
+        return Trace(events, nodes, peak_of(arrays), arrays, values=records)
 
     def _record(self, node: str, values: Sequence[object], call: str) -> None:
+        if self._values is None:
+            return
         arrays = [array_of(value) for value in values]
         with np.errstate(all="ignore"):  # around the statistics alone: the settings of the model are its own
             self._values.record(node, arrays, ("", 0, (), call))
 
 
-def _renamed(one: _Named, names: Mapping[str, str]) -> _Named:
-    """A record with the name that its node has in the graph. With a call around, that of the outermost node changes."""
-    if not one.call:
-        name = names.get(one.node, one.node)
-        return one if name == one.node else msgspec.structs.replace(one, node=name)
-    outermost, colon, rest = one.call.partition(":")
-    name = names.get(outermost, outermost)
-    return one if name == outermost else msgspec.structs.replace(one, call=f"{name}{colon}{rest}")
+def _renamed(one: _Named, names: NodeNames) -> _Named:
+    """A record with the names that its node and the calls around have in the graph."""
+    call, node = names.place(one.call, one.node)
+    return one if (call, node) == (one.call, one.node) else msgspec.structs.replace(one, node=node, call=call)
 
 
-def _peak(arrays: Sequence[ArrayLife]) -> int:
+def peak_of(arrays: Sequence[ArrayLife]) -> int:
     """The most bytes that were held at once."""
     changes = sorted([(life.start, life.bytes) for life in arrays] + [(life.end, -life.bytes) for life in arrays])
     most = held = 0

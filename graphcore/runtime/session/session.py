@@ -45,6 +45,8 @@ _STRICT: Final = SessionOptions(allow_soft_placement=False)
 class Session(DefaultSession):
     """Runs a graph on NumPy, or on CuPy where nodes are on a GPU.
 
+    Graphs that show models of other frameworks run in these.
+
     Args:
         graph_or_target: the graph to run, or TensorFlow's first argument, the target. The graph may also be given by its name.
         devices: a DeviceSet, or devices or their names, which are simulated unless they are CPUs; None for the CPU of this process; "gpu" for
@@ -161,7 +163,7 @@ class Session(DefaultSession):
 
         Args:
             fetches: a tensor, a node, a variable, a name (`"y:0"`, `"train"`), or nested lists, tuples, dicts of these.
-                The result of a node is None.
+                The result of a node is None. In the graph of a model of another framework a node stands for its value, and None for all results.
             feed_dict: values for tensors, by tensor or name; each is checked against dtype and shape first. A tuple of tensors, such as the
                 state of a recurrent cell, takes a tuple of values.
             options: a time limit, a trace.

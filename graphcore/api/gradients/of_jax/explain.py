@@ -44,7 +44,7 @@ def explain_jax(y: Any, x: Any) -> GradientExplanation:
         assert result.error is not None
         return GradientExplanation(y=title, x=name, error=tidied(result.error))
     names = arg_names(result.closed.jaxpr)
-    program = Program(result.closed, result.values)
+    program = Program(result.closed, result.arguments)
     keys = program.keys_of(array)
     if keys and keys[0] in program.arguments and len(names) == len(program.arguments):
         name = names[program.arguments.index(keys[0])]
