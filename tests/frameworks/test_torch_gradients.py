@@ -16,7 +16,7 @@ from graphcore.frontends.frontend import Call  # noqa: E402 - as above
 from graphcore.frontends.record import foreign_of  # noqa: E402 - as above
 from graphcore.frontends.torch_calls.autograd import GradientRecorder  # noqa: E402 - as above
 from graphcore.frontends.torch_calls.backward import Backward  # noqa: E402 - as above
-from graphcore.frontends.torch_calls.copying import Copies  # noqa: E402 - as above
+from graphcore.frontends.torch_calls.copying import Copies, Twins  # noqa: E402 - as above
 from graphcore.frontends.torch_calls.tracing import record  # noqa: E402 - as above
 from graphcore.graph import Graph, Node  # noqa: E402 - as above
 from widgets import to_outline  # noqa: E402 - as above
@@ -114,13 +114,6 @@ MODULES = {
 }
 
 
-class Twins:
-    """Makes copies of tensors with their values."""
-
-    def from_tensor(self, tensor: Any) -> Any:
-        return tensor.detach().clone().requires_grad_(tensor.requires_grad)
-
-
 def network(names: list[str], *, shared: bool) -> Any:
     """Modules in a row; shared ones appear twice."""
     torch.manual_seed(len(names))
@@ -164,7 +157,7 @@ def test_each_gradient_that_arrives_is_that_of_its_tensor(choice: tuple[list[str
         tensor.register_hook(lambda gradient, tensor=tensor: seen.__setitem__(id(tensor), gradient))
     for function, name in backward.node_of.items():
         function.register_hook(lambda inner, _, name=name: given_back.__setitem__(name, inner))
-    gradients = backward.gradients()
+    gradients = backward.run()[0]
 
     def value(name: str, place: int) -> Any:
         node = next(node for node in backward.nodes if node.name == name)
@@ -197,7 +190,7 @@ def test_the_recorded_gradient_agrees_with_finite_differences(choice: tuple[list
     module, x = network(names, shared=choice[1]).double(), torch.randn(3, WIDTH, dtype=torch.float64, requires_grad=True)
     made = record(Call(lambda: module(x).pow(2).sum()), Copies(torch, Twins()), GradientRecorder)
     backward = Backward(made.recorder, [made.result])
-    leaves, gradients = backward.leaves(), backward.gradients()
+    leaves, gradients = backward.leaves(), backward.run()[0]
     by_original = {id(made.recorder.copies.original[id(leaf)]): g for leaf, g in zip(leaves, gradients, strict=True)}
     step = 1e-5
     with torch.no_grad():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
+from functools import partial
 from importlib import import_module
+from types import FunctionType, MethodType
 from typing import Any, Final
 
 from graphcore import dtypes
@@ -22,6 +25,8 @@ from graphcore.api.gradients.of_jax.arrays import is_of_jax
 from graphcore.api.gradients.variable_reads import check_read_outside
 from graphcore.api.gradients.within_bodies import check_in_reach
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.frontends.frontend import Call
+from graphcore.frontends.torch_reader.objects import is_class
 from graphcore.graph import FunctionGraph, Node, Tensor
 from graphcore.graph.model.default_stack import building
 from graphcore.graph.model.topological_order import renew_stale_ranks
@@ -45,8 +50,10 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     """Explain the gradient of `y` with respect to `x`: its path, or the nodes that cut it.
 
     Args:
-        y: a tensor.
-        x: a tensor or variable of the same graph; for a resource variable all reads that `y` uses, and their sum.
+        y: a tensor. For PyTorch a function without arguments that computes the loss, which is called once on copies of all modules and tensors; or
+            a tensor of PyTorch, whose record names no lines.
+        x: a tensor or variable of the same graph; for a resource variable all reads that `y` uses, and their sum. For PyTorch a tensor, or the
+            dotted name of one in a module, such as "fc.weight".
         stop_gradients: that of `gc.gradients`.
 
     Returns:
@@ -67,6 +74,11 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     if is_of_jax(y, x):
         of_jax: GradientExplanation = import_module("graphcore.api.gradients.of_jax.explain").explain_jax(y, x)
         return of_jax
+    if isinstance(y, Call | FunctionType | MethodType | partial) or is_class(y, "Tensor", "torch"):
+        if "torch" not in sys.modules:
+            raise InvalidArgumentError(f"explain_gradient requires a tensor, or a function where torch is imported, got {type(y).__name__}")
+        explained: GradientExplanation = import_module("graphcore.api.gradients.of_torch.explain").explain_torch(y, x)
+        return explained
     with paused_collector():
         return _explained(y, x, stop_gradients)
 

@@ -72,6 +72,10 @@ class GradientRecorder(Recorder):
             self._call(func, args, kwargs, [])
         return result
 
+    def state_name(self, tensor: Any) -> str:
+        """The name of a copy in its module, or that of the variable; "" if it has none."""
+        return self._states.get(id(tensor), ("", ""))[0]
+
     def claim_result(self, tensor: Any) -> None:
         """Note that the node behind a tensor made the functions without an owner: those of custom functions."""
         function = tensor.grad_fn

@@ -57,7 +57,7 @@ class Backward:
         self._say()
         for tensor in self.roots:
             self._add_seed(tensor)
-        self.order = _consumers_first([tensor.grad_fn for tensor in self.roots])
+        self.order = consumers_first([tensor.grad_fn for tensor in self.roots])
         for function in self.order:
             self._add(function)
 
@@ -73,23 +73,21 @@ class Backward:
         """The leaf tensors that the gradient arrives at."""
         return [function.variable for function in self.order if is_end(function)]
 
-    def gradients(self) -> Sequence[Any]:
-        """Run the backward pass: the gradients of the leaf tensors. No `.grad` changes."""
-        with torch.enable_grad():
-            total = sum([tensor.sum() for tensor in self.roots])
-        given: Sequence[Any] = torch.autograd.grad(total, self.leaves(), retain_graph=True, allow_unused=True)
-        return given
+    def run(self) -> tuple[Sequence[Any], Failure | None]:
+        """Run the backward pass. No `.grad` changes.
 
-    def failure(self) -> Failure | None:
-        """The error of the backward pass, None if it has none."""
-        if not self.leaves():
-            return None
+        Returns:
+            The gradients of the leaf tensors, in their order, None for one at which nothing arrives; and the error of the pass.
+        """
+        leaves = self.leaves()
+        if not leaves:
+            return [], None
         try:
-            self.gradients()
+            seeds = [torch.ones_like(tensor) for tensor in self.roots]
+            return torch.autograd.grad(self.roots, leaves, seeds, retain_graph=True, allow_unused=True), None
         except Exception as error:  # noqa: BLE001 - a function of the user's own may raise anything
             said = f"{type(error).__name__}: {error}".partition(" Hint:")[0]
-            return Failure(said, self._changing() if _MODIFIED in said else "")
-        return None
+            return [], Failure(said, self._changing() if _MODIFIED in said else "")
 
     def _changing(self) -> str:
         """The last call that changed in place a tensor which a function of the backward pass has saved."""
@@ -156,7 +154,7 @@ def _unnamed(modules: Sequence[ModuleCall]) -> list[ModuleCall]:
     return [ModuleCall(module.path) for module in modules]
 
 
-def _consumers_first(starts: Sequence[Any]) -> list[Any]:
+def consumers_first(starts: Sequence[Any]) -> list[Any]:
     """The functions behind some functions, each before those that its gradients go to."""
     begun: set[Any] = set()
     done: dict[Any, None] = {}

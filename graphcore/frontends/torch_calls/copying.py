@@ -18,6 +18,16 @@ _MAX_SEEN: Final = 1000
 _HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
+class Twins:
+    """Makes copies of tensors with their values, leaves as they are."""
+
+    def from_tensor(self, tensor: Any) -> Any:
+        """The copy of a tensor, with memory of its own."""
+        twin = tensor.detach().clone()
+        is_parameter = type(tensor).__name__ == "Parameter"
+        return type(tensor)(twin, tensor.requires_grad) if is_parameter else twin.requires_grad_(tensor.requires_grad)
+
+
 class Copies:
     """Makes copies for one call.
 
@@ -55,6 +65,10 @@ class Copies:
         if name:
             self.names.setdefault(id(found), name)
         return found
+
+    def twin_of(self, tensor: Any) -> Any:
+        """The copy of a tensor, None if it was not met."""
+        return self._copied.get(id(tensor))
 
     def of_arguments(self, value: Any, name: str = "") -> Any:
         """Arguments with copies in place of tensors, modules and functions that use them."""

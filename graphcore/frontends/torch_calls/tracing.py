@@ -80,7 +80,7 @@ def _drawn(call: Call) -> ForeignGraph:
     graph = graph_of(call, made)
     if call.gradients and made.error is None:
         with mode:
-            add_gradients(graph, made)
+            _mark_failure(graph, add_gradients(graph, made))
     return graph
 
 
@@ -161,11 +161,15 @@ def add_gradients(graph: ForeignGraph, made: Recording) -> Backward:
     backward = Backward(made.recorder, tensors_of(made.result))
     graph.main.nodes += [*made.recorder.nodes[before:], *backward.nodes]
     graph.notes += backward.notes
-    failed = backward.failure()
+    return backward
+
+
+def _mark_failure(graph: ForeignGraph, backward: Backward) -> None:
+    """Mark the call that makes the backward pass fail."""
+    _, failed = backward.run()
     if failed is not None:
         graph.notes.append(f"The backward pass fails: {failed.said}")
         graph.main.nodes = [replace(node, error=failed.said) if node.name == failed.node else node for node in graph.main.nodes]
-    return backward
 
 
 def _prepared(call: Call, copies: Copies) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:

@@ -1,0 +1,149 @@
+"""The calls of PyTorch that end a gradient, with the reasons."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from graphcore.api.gradients.explanation import GradientCut
+from graphcore.api.gradients.of_torch.forward import Forward, Ref
+from graphcore.frontends.torch_calls.autograd import CallFacts
+from graphcore.frontends.torch_reader.objects import word_of
+
+_SHAPES_ONLY: Final = frozenset(
+    [f"{word}_like" for word in ("zeros", "ones", "full", "empty", "rand", "randn", "randint")]
+    + [f"new_{word}" for word in ("zeros", "ones", "full", "empty", "tensor")]
+)
+_MOST: Final = 8
+
+
+class Cuts:
+    """The places where the gradient of a computation stops on the way to a tensor.
+
+    Args:
+        forward: the computation.
+        x: the tensor of the user.
+        ref: its copy in the computation.
+
+    Attributes:
+        carrying: the tensors that depend on it, and that autograd follows to it.
+    """
+
+    def __init__(self, forward: Forward, x: Any, ref: Ref) -> None:
+        self._forward = forward
+        self._x = x
+        self._ref = ref
+        self._ended: list[tuple[str, int]] = []
+        self.carrying: set[Ref] = {ref} if x.requires_grad else set()
+        for name, node in forward.nodes.items():
+            facts = forward.facts(name)
+            if facts is None or not any(taken in self.carrying for taken in node.inputs):
+                continue
+            for place, needs in enumerate(facts.needs_gradient):
+                if needs:
+                    self.carrying.add((name, place))
+                else:
+                    self._ended.append((name, place))
+
+    def all(self) -> list[GradientCut]:
+        """All of them, for a gradient that is None."""
+        x, forward = self._x, self._forward
+        if not (x.is_floating_point() or x.is_complex()):
+            return [self._at_x("dtype", f"is {word_of(x.dtype)}: only floating and complex tensors have gradients")]
+        if not x.requires_grad:
+            return [self._at_x("requires_grad", "has requires_grad=False, so autograd does not follow it: x.requires_grad_() changes that")]
+        if self._ref not in forward.before:
+            return self._without_way()
+        found = [*self.not_a_leaf(), *self.on_other_ways()]
+        if not found:
+            last = next((node for node, place in self.carrying if (node, place) in forward.results), "")
+            found.append(forward.cut("not differentiable", last, "has a gradient of its own, which gives none to this input"))
+        return found
+
+    def not_a_leaf(self) -> list[GradientCut]:
+        """The cut of a tensor that is a result itself, and keeps no `.grad`."""
+        if self._x.is_leaf or self._x.retains_grad:
+            return []
+        made = type(self._x.grad_fn).__name__
+        text = (
+            f"is no leaf but a result (of {made}): the gradient goes on to the leaf that it was made of, and its own .grad stays None; "
+            "make it a leaf (w = nn.Parameter(...) as the last step), or call w.retain_grad()"
+        )
+        return [self._at_x("not a leaf", text)]
+
+    def on_other_ways(self) -> list[GradientCut]:
+        """Those on ways to the result."""
+        forward = self._forward
+        cuts: list[GradientCut] = []
+        for name, place in self._ended:
+            if (name, place) not in forward.before or len(cuts) == _MOST:
+                continue
+            facts = forward.facts(name)
+            assert facts is not None
+            kind, reason = _reason(facts, place)
+            way = [*forward.path(self._ref, name), *forward.path_to_result((name, place))[1:]]
+            cuts.append(forward.cut(kind, name, reason, way))
+        return cuts
+
+    def _at_x(self, kind: str, reason: str) -> GradientCut:
+        return self._forward.cut(kind, self._ref[0], reason)
+
+    def _without_way(self) -> list[GradientCut]:
+        """The reasons why no result is computed from it."""
+        forward, ref = self._forward, self._ref
+        if not forward.takers.get(ref):
+            return [self._unused()]
+        behind, waiting = {ref[0]: None}, [ref]
+        for tensor in waiting:
+            for taker in forward.takers.get(tensor, ()):
+                if taker not in behind:
+                    behind[taker] = None
+                    waiting += forward.outputs(taker)
+        taken_out = [name for name in behind if not forward.nodes[name].outputs]
+        if taken_out:
+            text = "gives a number or array, not a tensor: autograd's record ends there, and what is computed from it has no gradient"
+            return [forward.cut("taken out", name, text, forward.path(ref, name)) for name in taken_out[:_MOST]]
+        last = [name for name in behind if not any(forward.takers.get(out) for out in forward.outputs(name))]
+        text = "gives a result that no call takes on the way to the loss"
+        return [forward.cut("unused", name, text, forward.path(ref, name)) for name in last[:_MOST]]
+
+    def _unused(self) -> GradientCut:
+        path = next((f"{name}.{part}" if name else part for name, part in self._places()), "")
+        module, _, _ = path.rpartition(".")
+        called = {call.path for node in self._forward.nodes.values() for call in node.modules}
+        if path and module not in called:
+            return self._at_x("never called", f"belongs to module '{module}', which the computation never calls" if module else _NOT_TAKEN)
+        return self._at_x("no path", _NOT_TAKEN)
+
+    def _places(self) -> list[tuple[str, str]]:
+        """The modules that hold it, with its names in them."""
+        copies = self._forward.recorder.copies
+        twin = copies.twin_of(self._x)
+        tables = [(name, [*module.named_parameters(), *module.named_buffers()]) for name, module in copies.modules]
+        return [(name, path) for name, table in tables for path, tensor in table if tensor is twin]
+
+
+_NOT_TAKEN: Final = "is taken by no call of the computation"
+
+
+def _reason(facts: CallFacts, place: int) -> tuple[str, str]:
+    """The kind and the reason of the end of gradients at a call."""
+    function, output = facts.function, facts.outputs[place]
+    if function in {"detach", "detach_"}:
+        return "detached", f"is .{function}(), which ends gradients"
+    if function == "data":
+        return "detached", "is .data, a tensor without autograd's record"
+    if function == "tensor":
+        return "detached", "is torch.tensor of a tensor, a copy without autograd's record: torch.stack and arithmetic keep it"
+    if function == "requires_grad_":
+        return "requires_grad", "switches requires_grad off"
+    if output.is_inference():
+        return "no_grad", "runs under torch.inference_mode, which records nothing"
+    if not facts.is_enabled:
+        at = f", since {facts.disabled_at[-1].file.rpartition('/')[2]}, line {facts.disabled_at[-1].line}" if facts.disabled_at else ""
+        text = f": {facts.disabled_at[-1].text}" if facts.disabled_at and facts.disabled_at[-1].text else ""
+        return "no_grad", f"runs while autograd is off (no_grad){at}{text}"
+    if not (output.is_floating_point() or output.is_complex()):
+        return "dtype", f"gives {word_of(output.dtype)}: gradients flow through floating and complex tensors only"
+    if function in _SHAPES_ONLY:
+        return "shape only", "takes only the shape and type of its input, which have no derivative"
+    return "not differentiable", "gives a result that autograd does not follow"

@@ -1,0 +1,81 @@
+"""The calls of PyTorch at which a gradient becomes zero for the values of a run."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from graphcore.api.gradients.explanation import GradientCut
+from graphcore.api.gradients.of_torch.forward import Forward
+from graphcore.api.gradients.of_torch.steps import Steps
+from graphcore.frontends.torch_calls.autograd import CallFacts, is_end
+from graphcore.frontends.torch_calls.backward import Backward, Failure
+
+_FLAT: Final = "is flat almost everywhere: its derivative is zero"
+_SATURATED: Final = "is saturated: its slope is zero in floating point at these inputs"
+_OTHERS: Final = "takes other elements: those that lead on have no part in its result"
+_REASONS: Final[dict[str, str]] = {
+    **dict.fromkeys(("round", "sign", "floor", "ceil", "trunc", "fix", "heaviside", "sgn", "floor_divide"), _FLAT),
+    **dict.fromkeys(
+        ("relu", "relu_", "relu6", "threshold"), "passes nothing on: where a gradient arrives, no input is above 0 (a dead ReLU)"
+    ),
+    **dict.fromkeys(
+        ("clamp", "clamp_", "clip", "hardtanh", "hardsigmoid", "clamp_min", "clamp_max"),
+        "passes nothing on: where a gradient arrives, all inputs are outside of its bounds",
+    ),
+    **dict.fromkeys(("sigmoid", "tanh", "softmax", "log_softmax", "erf", "sigmoid_", "tanh_", "logsigmoid"), _SATURATED),
+    **dict.fromkeys(
+        ("mul", "mul_", "__mul__", "prod", "matmul", "linear", "bmm", "mm", "einsum", "div"), "multiplies the gradient by zeros"
+    ),
+    **dict.fromkeys(("where", "masked_fill", "masked_fill_"), "chooses other values everywhere: its condition leaves these out"),
+    **dict.fromkeys(
+        ("__getitem__", "getitem", "select", "index_select", "gather", "max", "min", "amax", "amin", "narrow", "split", "chunk"), _OTHERS
+    ),
+    **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "alpha_dropout"), "drops all elements"),
+}
+
+
+def zero_cuts(forward: Forward, backward: Backward, steps: Steps, twin: Any) -> tuple[Any, list[GradientCut], Failure | None]:
+    """Run the backward pass.
+
+    Returns:
+        The gradient of the leaf, None if nothing arrives; the calls at which it becomes zero, if it is zero; the error of the pass.
+    """
+    flows: dict[Any, tuple[bool, list[bool]]] = {}
+    handles = [function.register_hook(_watcher(function, flows)) for function in steps.on_way if not is_end(function)]
+    gradients, failed = backward.run()
+    if failed is not None:
+        return None, [], failed
+    values = dict(zip([id(leaf) for leaf in backward.leaves()], gradients, strict=True)).get(id(twin))
+    for handle in handles:
+        handle.remove()
+    if values is None or bool(values.any()):
+        return values, [], None
+    on_way = set(steps.on_way)
+    ends: dict[str, None] = {}
+    for function in steps.on_way:
+        arrived, passed = flows.get(function, (False, []))
+        onwards = [is_left for is_left, (following, _) in zip(passed, function.next_functions, strict=False) if following in on_way]
+        if arrived and not any(onwards):
+            ends[backward.owner(function)] = None
+    return values, [forward.cut("zero", name, _reason(forward.facts(name)), _way(forward, backward, steps, name)) for name in ends], None
+
+
+def _watcher(function: Any, flows: dict[Any, tuple[bool, list[bool]]]) -> Any:
+    def watch(passed: Any, arrived: Any) -> None:
+        flows[function] = any(map(_is_nonzero, arrived)), [_is_nonzero(one) for one in passed]
+
+    return watch
+
+
+def _is_nonzero(gradient: Any) -> bool:
+    return gradient is not None and bool(gradient.any())
+
+
+def _reason(facts: CallFacts | None) -> str:
+    name = "" if facts is None else facts.function
+    return _REASONS.get(name, "passes no gradient on: its derivative is zero at these values")
+
+
+def _way(forward: Forward, backward: Backward, steps: Steps, name: str) -> list[str]:
+    start = (backward.owner(steps.on_way[-1]), 0)
+    return [*forward.path(start, name), *forward.path_to_result((name, 0))[1:]]
