@@ -54,6 +54,7 @@ class GradientRecorder(Recorder):
         self.copies: Copies
         self.owners: dict[Any, str] = {}
         self.facts: dict[str, CallFacts] = {}
+        self._claimed: dict[str, list[Any]] = {}
         self._made: set[int] = set()
         self._disabled_at: tuple[SourceFrame, ...] = ()
         self._first = _next_number()
@@ -95,6 +96,15 @@ class GradientRecorder(Recorder):
         self.facts[name] = CallFacts(function, args, outputs or [], needs, torch.is_grad_enabled(), self._disabled_at, changed, kwargs)
         return name
 
+    def _drop_single(self, first: int, kept: int) -> bool:
+        names = [node.name for node in self.nodes[first:] if node.kind == "op"]
+        is_dropped = super()._drop_single(first, kept)
+        for name in names if is_dropped else ():
+            self.facts.pop(name, None)
+            for function in self._claimed.pop(name, ()):
+                del self.owners[function]  # the function around it claims them
+        return bool(is_dropped)
+
     def _claim(self, function: Any, name: str) -> None:
         """Note that a node made a function, and those behind it without an owner."""
         pending = [function]
@@ -103,6 +113,7 @@ class GradientRecorder(Recorder):
             if function is None or function in self.owners or is_end(function):
                 continue
             self.owners[function] = name
+            self._claimed.setdefault(name, []).append(function)
             pending += [following for following, _ in function.next_functions]
 
     def _inside(self, value: Any) -> Any:

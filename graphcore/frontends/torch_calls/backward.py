@@ -135,8 +135,8 @@ class Backward:
 
     def _node(self, title: str, op: str, owner: str, part: str, inputs: tuple[InputRef, ...], outputs: tuple[Port, ...]) -> str:
         forward = self._forward.get(owner)
-        name = self._recorder.names.unique(title)
         modules = () if forward is None else forward.modules
+        name = self._recorder.names.unique("/".join(["gradients", *[module.path for module in modules[-1:] if module.path], title]))
         frames = () if forward is None else forward.frames
         self.nodes.append(
             ForeignNode(name, op, inputs, outputs, modules=(*_SCOPE, *_unnamed(modules)), frames=frames, differentiates=owner, part=part)

@@ -16,8 +16,11 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.torch_calls.autograd import GradientRecorder
 from graphcore.frontends.torch_calls.copying import Copies, Twins
+from graphcore.frontends.torch_calls.keeping import kept_settings
 from graphcore.frontends.torch_calls.recording import tensors_of, torch
+from graphcore.frontends.torch_calls.surroundings import untouched
 from graphcore.frontends.torch_calls.tracing import Recording, add_gradients, graph_of, record
+from graphcore.frontends.torch_calls.wrappers import without_wrappers
 from graphcore.frontends.torch_reader.objects import sizes_of, word_of
 
 
@@ -34,6 +37,13 @@ def explain_torch(y: Any, x: Any) -> GradientExplanation:
     if isinstance(y, torch.Tensor):
         return explain_past(y, x)
     call = y if isinstance(y, Call) else Call(y)
+    function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
+    call = Call(function, args, kwargs)
+    with untouched(), kept_settings():
+        return _made(call, x)
+
+
+def _made(call: Call, x: Any) -> GradientExplanation:
     copies = Copies(torch, Twins())
     made = record(call, copies, GradientRecorder)
     given = x
