@@ -52,6 +52,8 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph EXPRESSION            show what an expression gives: a graph, or a model of another framework, as in %graph models[0]
     %graph model(x)              show a call of a PyTorch module, or of a function of PyTorch or JAX, without computing it
     %graph --mirror loss(m(x))   show the call with its gradients beside it, as the autograd of PyTorch records them
+    %graph values model(x)       run the call once, for real, with the ranges, NaN, Inf and times of all operations; everything is as before it.
+                                 Once the model has changed, the picture is that of the new one, without the values of the old one
     %graph diff                  show the difference that the last cell with nodes of the graph has made
     %graph diff 3                show the difference from the state before In [3]
     %graph diff NAME             show it for the graph of a variable
@@ -126,6 +128,9 @@ def parse_graph_line(line: str) -> GraphLine:
     Raises:
         UsageError: an unknown word, a missing or unknown value, or a repeated option.
     """
+    recording, _, rest = line.strip().partition(" ")
+    if recording in RECORDINGS and is_expression(rest) and rest.strip() not in PLACES:
+        return GraphLine(name=rest.strip(), recording=recording)
     mirrored = _mirrored_expression(line)
     if mirrored:
         return GraphLine(name=mirrored, mirror=True)

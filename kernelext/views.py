@@ -24,6 +24,7 @@ from kernelext.guard import Guard
 from kernelext.history import History
 from kernelext.magics.named import node_of
 from kernelext.open_view import OpenView
+from kernelext.recorded_calls import RecordedCall
 from kernelext.still import Draw, Still, StillPainter
 from widgets.live.function_view import FunctionView
 from widgets.render.compiled import build_scene
@@ -83,7 +84,7 @@ class Views:
         if isinstance(named, Function | FunctionDef):
             self._open_function(line.name, named)
             return
-        find = self._finder(line.name, gradients=line.mirror)
+        find = self._finder(line.name, gradients=line.mirror, recorded=bool(line.recording))
         graph = find()
         if graph is None:
             raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._graph_names()}")
@@ -317,12 +318,13 @@ class Views:
             paint(still, draw)
         opened.painted = opened.view.still_key
 
-    def _finder(self, name: str, *, gradients: bool = False) -> Callable[[], Graph | None]:
+    def _finder(self, name: str, *, gradients: bool = False, recorded: bool = False) -> Callable[[], Graph | None]:
         if not name:
             return get_default_graph
         opened = self._open.get(name)
         last = opened.find if opened is not None and isinstance(opened.find, NamedGraph) else None
-        return NamedGraph(name, self._shell.user_ns, lambda last, graph: self._follow(name, last, graph), last, gradients=gradients)
+        kind = RecordedCall if recorded else NamedGraph
+        return kind(name, self._shell.user_ns, lambda last, graph: self._follow(name, last, graph), last, gradients=gradients)
 
     def _follow(self, name: str, last: Graph, graph: Graph) -> None:
         """Note that a call was traced again."""

@@ -49,7 +49,7 @@ class Run:
         return f"<gc.Run of {len(list(self.graph.op_nodes())):,} nodes{ended}: {self.trace.values!r}>"
 
 
-def run(value: Any, *args: Any, **kwargs: Any) -> Run:
+def run(value: Any, /, *args: Any, **kwargs: Any) -> Run:
     """Run a model or function of another framework once, with values and times of all its nodes.
 
     The result is that of the plain call, bit for bit. Afterwards parameters, buffers, gradients, optimizers, modes and random generators are as
@@ -71,27 +71,32 @@ def run(value: Any, *args: Any, **kwargs: Any) -> Run:
         >>> run = gc.run(model, x)  # doctest: +SKIP
         >>> run.trace.values.first_bad  # doctest: +SKIP
     """
-    if not isinstance(value, Graph):
-        call = Call(value, args, kwargs)
-        frontend = frontend_for(Source(value=call)) if callable(value) else None
-        if isinstance(frontend, MakesCalls):
-            return made(frontend, call)
-        if frontend is not None:
-            value, args, kwargs = lower(frontend.read(Source(value=call))), (), {}
-        else:
-            value = lower(open_source(value))
+    made = run_of(Call(value, args, kwargs)) if callable(value) else None
+    return made or _run_graph(value if isinstance(value, Graph) else lower(open_source(value)), args, kwargs)
+
+
+def run_of(call: Call) -> Run | None:
+    """The run of a call, None if it is a call of no framework.
+
+    Raises:
+        FailedPreconditionError: nothing here runs such a call.
+        InvalidArgumentError: the call fails before any operation.
+    """
+    source = Source(value=call)
+    frontend: object = frontend_for(source)
+    if isinstance(frontend, MakesCalls):
+        record = RunRecord()
+        made = frontend.make(call, record)
+        graph = lower(made.source)
+        keep(graph, record)
+        return Run(graph, made.result, made.error)
+    return None if frontend is None else _run_graph(lower(open_source(call)), (), {})
+
+
+def _run_graph(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     try:
-        return Run(value, run_recorded(value, args, kwargs), None)
+        return Run(graph, run_recorded(graph, args, kwargs), None)
     except (FailedPreconditionError, InvalidArgumentError):
         raise
     except Exception as error:  # noqa: BLE001 - a framework may raise anything, which the run says
-        return Run(value, None, error)
-
-
-def made(frontend: MakesCalls, call: Call) -> Run:
-    """The run of a call that a frontend makes."""
-    record = RunRecord()
-    done = frontend.make(call, record)
-    graph = lower(done.source)
-    keep(graph, record)
-    return Run(graph, done.result, done.error)
+        return Run(graph, None, error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.frontends.words import plain_text, weight_bytes
 from graphcore.graph.attached import Attached
-from graphcore.source import SourceLocation
+from graphcore.source import SourceLocation, cell_runs
 
 if TYPE_CHECKING:
     from graphcore.attrs import Array
@@ -31,8 +31,14 @@ class ForeignLocation(SourceLocation, frozen=True, kw_only=True):
         return self.line_text
 
     @property
+    def cell(self) -> str:
+        """The label of the cell whose code has the line, "" for a line of a file."""
+        run = cell_runs.get(self.file)
+        return "" if run is None else run.label
+
+    @property
     def holder(self) -> None:
-        """None: it is no line of a cell."""
+        """None: no cell has made the node."""
         return
 
 
@@ -139,6 +145,8 @@ class ForeignRecord:
 
 
 _records: Final[Attached[ForeignRecord]] = Attached()
+is_earlier: Final[Attached[bool]] = Attached()
+"""True at a graph whose model was run in an earlier version, whose values and times are not those of this one."""
 
 
 def foreign_of(graph: Graph) -> ForeignRecord | None:

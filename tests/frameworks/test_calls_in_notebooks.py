@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from graphcore.graph import Graph
+from graphcore.runtime import Trace, ValueRecords
 from tests.kernelext.conftest import NotebookShell
 from tests.kernelext.conftest import page as page  # noqa: PLC0414 - a fixture
 from tests.kernelext.conftest import shell as shell  # noqa: PLC0414 - a fixture
 from tests.kernelext.simulated_page import Page
+from widgets.scene.time_lens import times_note
+from widgets.scene.value_lens import values_note
 
 NET = """
 import torch
@@ -110,3 +113,53 @@ def test_the_gradients_of_a_function_of_jax_stand_beside_it(shell: NotebookShell
         page.says("ready")
         assert {record.forward for record in shown(page).gradient_records.values()} == {"tanh", "reduce_sum"}
         assert [node["label"] for node in page.scenes()[-1]["nodes"] if node["label"].startswith("gradient of tanh")]
+
+
+def recorded_values_of(graph: Graph) -> ValueRecords | None:
+    return graph.trace.values if isinstance(graph.trace, Trace) else None
+
+
+def test_a_call_is_run_once_with_its_values_until_the_model_changes(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET, "a").success
+    assert shell.run("%graph values model(x)", "b").success
+    page.says("ready")
+    run = shown(page)
+    values = recorded_values_of(run)
+    assert values is not None
+    assert "relu" in ops(page)
+    assert values["relu"].shape == (3, 8)
+    assert shell.run("y = model(x)", "c").success
+    assert shown(page) is run
+    step = "with torch.no_grad():\n    model.last.bias += 1"
+    assert shell.run(step, "d").success
+    assert recorded_values_of(shown(page)) is None
+    assert "earlier version of the model" in values_note(shown(page))
+    assert "earlier version of the model" in times_note(shown(page))
+    assert shell.run("%graph values model(x)", "b").success
+    assert recorded_values_of(shown(page)) is not None
+
+
+def test_a_recorded_call_that_fails_keeps_the_values_before_it(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET.replace("Net(8)", "Net(9)"), "a").success
+    assert shell.run("%graph values model(x)", "b").success
+    page.says("ready")
+    values = recorded_values_of(shown(page))
+    assert values is not None
+    assert values["relu"].shape == (3, 9)
+    (failed,) = [node.name for node in shown(page).nodes if node.error is not None]
+    assert failed.startswith("last/linear")
+
+
+def test_the_line_of_the_first_bad_value_is_said(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET.replace("torch.relu(self.first(x))", "torch.log(self.first(x) * 0)"), "a").success
+    assert shell.run("%graph values model(x)", "b").success
+    page.says("ready")
+    values = recorded_values_of(shown(page))
+    assert values is not None
+    assert values.first_bad is not None
+    assert "produced at cell In [" in values.first_bad.cause
+    assert "], line 8 (return self.last(torch.log(" in values.first_bad.cause
+    assert values.first_bad.cause.endswith("; its inputs were finite")

@@ -261,6 +261,8 @@ def test_the_first_bad_value_is_named_with_its_node_and_line(function: Any) -> N
     assert "# BAD" in text, (node, text)
     wanted = text.partition("# BAD")[2].strip()
     assert wanted in node.op, (node.op, wanted)
+    assert bad.cause.startswith(f"produced at test_torch_runs.py, line {node.source.line} ({text})")
+    assert bad.cause.endswith("finite") or not bad.inputs
     assert all(one.is_finite for one in bad.inputs), "what produced it had finite inputs"
 
 
@@ -268,14 +270,15 @@ def test_a_bad_input_is_said_to_come_in() -> None:
     module, x = mlp()
     x[0, 0] = float("nan")
     node, bad = first_bad(module, x)
-    assert (node.name, bad.inputs) == ("input", ())
+    assert (node.name, bad.inputs, bad.cause) == ("input", (), "it came into the run with this input")
 
 
 def test_a_bad_parameter_is_said_to_come_in() -> None:
     module, x = mlp()
     with torch.no_grad():
         module[2].bias[1] = float("inf")
-    node, _ = first_bad(module, x)
+    node, bad = first_bad(module, x)
+    assert bad.cause == "it came into the run with this parameter"
     assert node.op == "torch.Parameter"
     assert "2/bias" in node.name or node.name.endswith("bias")
 
@@ -304,6 +307,21 @@ def test_attention_has_its_values() -> None:
     values = run.trace.values
     assert values is not None
     assert any(one.shape == (2, 3, 8) and one.max == float(output.max()) for one in values)
+    assert any("softmax" in node.op for node in run.graph.nodes), "the function that computes attention is open"
+
+
+def test_each_operation_has_one_record_though_functions_call_others() -> None:
+    module, x = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2)).eval(), torch.randn(1, 3, 8, 8)
+    run = gc.run(module, x)
+    values = run.trace.values
+    assert values is not None
+    record = foreign_of(run.graph)
+    assert record is not None
+    operations = [name for name, node in record.nodes.items() if node.kind == "op"]
+    assert len(operations) == 4
+    assert {name: run.trace.node_runs().get(name) for name in operations} == dict.fromkeys(operations, 1)
+    assert all(len(values.of_node(name)) == 1 for name in operations)
+    assert {one.node for one in values} <= {node.name for node in run.graph.nodes}
 
 
 def test_a_failing_operation_is_marked_and_the_values_before_it_are_kept() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from graphcore.frontends.record import foreign_of, is_earlier
 from graphcore.runtime.core.tracing import last_trace
 from widgets.scene.run_names import run_names, split_name
 from widgets.scene.timelines import CLOCKS, clock_notes, device_text
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from graphcore.runtime import Trace
 
 NOT_RECORDED: Final = "No run is recorded: use %graph time, or options=gc.RunOptions(trace=True)"
+NOT_RUN: Final = "No run is recorded: %graph time model(x), or gc.run(model, x), runs it once"
+EARLIER: Final = "The last run is of an earlier version of the model: %graph time records one of this"
 WAITING: Final = "No run is recorded yet: the next session.run will be"
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
@@ -134,6 +137,8 @@ def run_times(graph: Graph, trace: Trace) -> RunTimes:
 
 def times_note(graph: Graph) -> str:
     """The reason if no times are recorded."""
+    if foreign_of(graph) is not None:
+        return EARLIER if is_earlier.of(graph) else NOT_RUN
     return NOT_RECORDED if graph.recording is None else WAITING
 
 

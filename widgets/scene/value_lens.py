@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from graphcore.frontends.record import foreign_of, is_earlier
 from graphcore.runtime.core.node_times import without_repeats
 from graphcore.runtime.core.tracing import last_trace
 from widgets.inspection import Values
@@ -28,6 +29,8 @@ CLASSES: Final = ("NaN", "Inf", "all zero", "beyond 10,000", "finite")
 """The classes of values, the worst first."""
 TONES: Final = (7, 2, 5, 4, 1)
 NOT_RECORDED: Final = "No values are recorded: use %graph values, or options=gc.RunOptions(values=True)"
+NOT_RUN: Final = "No values are recorded: %graph values model(x), or gc.run(model, x), runs it once with its values"
+EARLIER: Final = "The values of the last run are of an earlier version of the model: %graph values records those of this one"
 WAITING: Final = "No values are recorded yet: the next session.run records them"
 _HUGE: Final = 10_000
 _MOST_RUNS: Final = 12
@@ -206,8 +209,9 @@ def _grey(detail: Detail) -> list[list[int]]:
 
 
 def _health(graph: Graph, records: ValueRecords, names: RunNames, nodes: dict[str, dict[int, _Tensor]]) -> RunHealth:
-    def row(one: TensorStats) -> HealthRow:
-        return HealthRow(node=names.name_of(without_repeats(one.call), one.node)[0], text=one.words)
+    def row(one: TensorStats, cause: str = "") -> HealthRow:
+        text = f"{one.words}; {cause}" if cause else one.words
+        return HealthRow(node=names.name_of(without_repeats(one.call), one.node)[0], text=text)
 
     first = records.first_bad
     bad = [name for name, outputs in nodes.items() if min(tensor.kind for tensor in outputs.values()) <= 1]
@@ -225,7 +229,7 @@ def _health(graph: Graph, records: ValueRecords, names: RunNames, nodes: dict[st
     ]
     return RunHealth(
         summary=_summary(first is not None and f"{first.tensor.name}: {first.tensor.words}", len(bad), len(zeros)),
-        first=None if first is None else row(first.tensor),
+        first=None if first is None else row(first.tensor, first.cause),
         inputs=[] if first is None else [row(one) for one in first.inputs],
         bad=[_said(name, nodes[name]) for name in bad[:_MOST_ROWS]],
         zeros=[_said(name, nodes[name]) for name in zeros[:_MOST_ROWS]],
@@ -259,4 +263,6 @@ def _summary(first: str | bool, bad: int, zeros: int) -> str:
 
 def values_note(graph: Graph) -> str:
     """The reason if no values are recorded."""
+    if foreign_of(graph) is not None:
+        return EARLIER if is_earlier.of(graph) else NOT_RUN
     return WAITING if graph.recording and graph.recording.values else NOT_RECORDED

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphcore.frontends.function_values import values_used_by
 from graphcore.support.critical_section import critical_section
+from graphcore.support.random_states import kept_random_states
 
 torch: Any = import_module("torch")
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type, FunctionType, ModuleType)
@@ -209,18 +210,10 @@ def _set_back_deque(values: deque[Any], items: list[Any]) -> None:
 @contextmanager
 def kept_settings() -> Iterator[None]:
     """Set the generators of Python, NumPy and PyTorch and PyTorch's modes back at the end."""
-    python, own = random.getstate(), torch.get_rng_state()
-    numpy = np.random.get_state()  # noqa: NPY002 - the global generator is what must stay as it is
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     has_grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     try:
-        yield
+        with kept_random_states():
+            yield
     finally:
-        with critical_section:
-            random.setstate(python)
-            torch.set_rng_state(own)
-            np.random.set_state(numpy)  # noqa: NPY002 - as above
-            if devices:
-                torch.cuda.set_rng_state_all(devices)
-            torch.set_grad_enabled(has_grad)
-            torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(has_grad)
+        torch.set_default_dtype(dtype)

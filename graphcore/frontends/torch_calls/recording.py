@@ -26,7 +26,7 @@ fake_tensor: Any = import_module("torch._subclasses.fake_tensor")
 torch: Any = import_module("torch")
 _LIBRARY: Final = str(Path(torch.__file__).parent) + os.sep
 _OWN: Final = str(Path(__file__).parent) + os.sep
-_TRACING: Final = str(Path(__file__).with_name("tracing.py"))
+_CALLERS: Final = tuple([str(Path(__file__).with_name(name)) for name in ("tracing.py", "running.py")])
 _MAX_FRAMES: Final = 32
 _QUIET: Final = frozenset({"__set__", "size", "dim", "stride", "is_floating_point", "numel", "type", "__len__", "is_complex"})
 _OUTSIDE: Final = (ModuleCall(""),)
@@ -114,7 +114,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         except Exception as error:
             if not self.failed:
                 self.failed = self._call(func, args, kwargs, None)
-                self.failure = Failure(_title(func), args, dict(kwargs), error)
+                self.failure = Failure(title_of(func), args, dict(kwargs), error)
             raise
         finally:
             self._depth -= 1
@@ -208,7 +208,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: list[Any] | None) -> str:
         given = [("", self._plain(value)) for value in args] + [(key, self._plain(value)) for key, value in kwargs.items()]
         collected = collect(given, self._named, {})
-        title = _title(func)
+        title = title_of(func)
         leaf = title.rpartition(".")[2]
         name = self.names.unique(f"{self._modules[-1].path}/{leaf}" if self._modules else leaf)  # numbered in each module
         node = ForeignNode(
@@ -296,7 +296,7 @@ def is_quiet(func: Any) -> bool:
     return name_of(func) not in _VIEWS if is_property else name_of(func) in _QUIET
 
 
-def _title(func: Any) -> str:
+def title_of(func: Any) -> str:
     """The name under which users know a function."""
     plain = name_of(func).strip("_")
     module = getattr(func, "__module__", "") or ""
@@ -313,7 +313,7 @@ def is_library(file: str) -> bool:
 def frames_of(frame: FrameType | None) -> tuple[SourceFrame, ...]:
     """The lines around a call that are not PyTorch's own, the innermost last."""
     found: list[SourceFrame] = []
-    while frame is not None and len(found) < _MAX_FRAMES and frame.f_code.co_filename != _TRACING:
+    while frame is not None and len(found) < _MAX_FRAMES and frame.f_code.co_filename not in _CALLERS:
         if not is_library(frame.f_code.co_filename):
             found.append(_source_frame(frame, frame.f_lineno))
         frame = frame.f_back

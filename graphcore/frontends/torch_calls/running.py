@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.frontend import MadeCall
 from graphcore.frontends.torch_calls.keeping import Kept, kept_settings
-from graphcore.frontends.torch_calls.tracing import Recording, graph_of, named_tensors
+from graphcore.frontends.torch_calls.special import refusal
+from graphcore.frontends.torch_calls.tracing import Recording, finished, graph_of, named_tensors
 from graphcore.frontends.torch_calls.watching import WatchedRecorder
+from graphcore.frontends.torch_calls.wrappers import without_wrappers
 
 if TYPE_CHECKING:
     from graphcore.frontends.frontend import Call
@@ -27,36 +31,48 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
 
     Its result is that of the call without recording. Afterwards modules, tensors, optimizers, generators of random numbers and modes
     are as they were before it, whether it ended or not. Hooks run as they do in any call; what they and the function change elsewhere,
-    such as a list of the user, stays changed.
+    such as a list of the user, stays changed. Compiled functions run uncompiled.
 
     Raises:
         InvalidArgumentError: the call fails before any operation.
     """
+    function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
+    refused = refusal(function)
+    if refused:
+        raise InvalidArgumentError(refused)
     kept = Kept()
-    function = call.function
     recorder = WatchedRecorder(record, kept)
     owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
     with torch._C.DisableTorchFunction():
-        kept.keep([owner, *call.args, *call.kwargs.values()])
+        kept.keep([owner, *args, *kwargs.values()])
         kept.keep_variables(function)
-        if isinstance(owner, torch.nn.Module):
-            recorder.name_module(owner, "")
-        for name, tensor in named_tensors(function, call.args, dict(call.kwargs)):
+        for name, module in [("", owner), *kwargs.items()]:
+            if isinstance(module, torch.nn.Module):
+                recorder.name_module(module, name)
+        for name, tensor in named_tensors(function, args, kwargs):
             recorder.add_input(name, tensor)
     result, error = None, None
     try:
         with ExitStack() as stack:
-            for context in (kept_settings(), _followed(recorder), _as_if_unwatched(), recorder):
+            for context in (kept_settings(), _uncompiled(), _followed(recorder), _as_if_unwatched(), recorder):
                 stack.enter_context(context)
             try:
-                result = function(*call.args, **call.kwargs)
+                result = finished(function(*args, **kwargs))
             except Exception as raised:  # noqa: BLE001 - a user's function may raise anything, which the picture says
                 error = raised
+        if error is not None and not recorder.failed and any(node.kind == "op" for node in recorder.nodes):
+            recorder.add_failure(error)
         source = graph_of(call, Recording(recorder, result, error))
         result = _apart(result, kept)
     finally:
         kept.set_back()
     return MadeCall(source, result, error)
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Have compiled functions run as they were written: compiled code has no operations to follow."""
+    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+    return stance
 
 
 @contextmanager

@@ -119,7 +119,7 @@ def record(call: Call, copies: Copies, kind: Callable[[States, Originals], Recor
         for context in (*modes, recorder):
             stack.enter_context(context)
         try:
-            result = _finished(function(*args, **kwargs))
+            result = finished(function(*args, **kwargs))
         except Exception as raised:  # noqa: BLE001 - a user's function may raise anything, which the picture says
             error = raised
     if error is not None and not recorder.failed and any(node.kind == "op" for node in recorder.nodes):
@@ -127,7 +127,7 @@ def record(call: Call, copies: Copies, kind: Callable[[States, Originals], Recor
     return Recording(recorder, result, error)
 
 
-def _finished(result: Any) -> Any:
+def finished(result: Any) -> Any:
     """A result, of a generator that which it yields: its body runs only when it is asked."""
     return list(islice(result, _MOST_ITEMS)) if isinstance(result, GeneratorType) else result
 

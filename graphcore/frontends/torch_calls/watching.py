@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from graphcore.frontends.foreign import ModuleCall
+from graphcore.frontends.torch_calls.failures import Failure
 from graphcore.frontends.torch_calls.keeping import Kept
-from graphcore.frontends.torch_calls.recording import Recorder, is_quiet, tensors_of, torch
+from graphcore.frontends.torch_calls.opening import body_of
+from graphcore.frontends.torch_calls.recording import Recorder, is_quiet, tensors_of, title_of, torch
+from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignNode
     from graphcore.runtime.runners import RunRecord
-
-_OWN: Final = str(Path(__file__).parents[2])
 
 
 class WatchedRecorder(Recorder):
@@ -36,34 +36,30 @@ class WatchedRecorder(Recorder):
         self._thread = get_ident()
         self._alive: dict[int, weakref.ref[Any]] = {}
         self._held: dict[int, _Held] = {}
-        self._paths: dict[int, str] = {}
-        self._roots: set[str] = set()
+        self._last: tuple[str, list[int]] = "", []
+        self._dropped = ""
+        self._roots = UniqueNames()
+        self._objects: list[Any] = []
 
     def name_module(self, module: Any, name: str) -> None:
         """Give a module, its parts and its tensors their paths, below `name`."""
         prefix = f"{name}." if name else ""
         for path, part in module.named_modules():
-            self._paths.setdefault(id(part), prefix + path if path else name)
-            self._kept.append(part)
-        states: dict[int, tuple[str, str]] = self._states
+            self.modules_by_id.setdefault(id(part), ModuleCall(prefix + path if path else name, type(part).__name__))
+            self._objects.append(part)  # an id is unique only while its object lives
         for kind, tensors in (("buffer", module.named_buffers()), ("parameter", module.named_parameters())):
             for path, tensor in tensors:
-                states.setdefault(id(tensor), (prefix + path, kind))
+                self._states.setdefault(id(tensor), (prefix + path, kind))
 
     def enter_module(self, module: Any, _args: object) -> None:
         """A module is about to run. One that the call has come upon gets a name, and is kept."""
         if get_ident() != self._thread:
             return
-        if id(module) not in self._paths:
+        if id(module) not in self.modules_by_id:
             self._saved.keep([module])
-            base = name = type(module).__name__
-            number = 1
-            while name in self._roots:
-                number += 1
-                name = f"{base}_{number}"
-            self._roots.add(name)
-            self.name_module(module, name)
-        self.enter(self._paths[id(module)], type(module).__name__)
+            self.name_module(module, self._roots.unique(type(module).__name__))
+        called = self.modules_by_id[id(module)]
+        self.enter(called.path, called.type_name)
 
     def leave_module(self, _module: object, _args: object, _result: object) -> None:
         """A module has run."""
@@ -76,34 +72,61 @@ class WatchedRecorder(Recorder):
         name = getattr(func, "__name__", "")
         self._saved.before(func, args, kwargs)
         if is_quiet(func) or name == "__get__":
-            return self._read(func, args, kwargs, name)
+            return self._read(func, args, kwargs)
         for tensor in tensors_of([*args, *kwargs.values()]):
             self.ref(tensor)  # a state is recorded before the operation may change it
+        body = body_of(func)
+        self._dropped = ""
         start = perf_counter_ns()
         try:
-            result = func(*args, **kwargs)
-        except Exception:
+            result = func(*args, **kwargs) if body is None else self._opened(func, body, args, kwargs)
+        except Exception as error:
             if not self.failed:
                 self.failed = self._call(func, args, kwargs, None)
+                self.failure = Failure(title_of(func), args, kwargs, error)
                 self._record.begin(self.failed)
             raise
         outputs = tensors_of(args[0] if name == "__setitem__" else result)
-        if outputs:
+        if any(id(output) not in self._made_within for output in outputs):
             self._finish(self._call(func, args, kwargs, outputs), start, outputs)
+        self._made_within = set()
         return result
 
-    def _read(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
+    def _drop_single(self, first: int, kept: int) -> bool:
+        names = [node.name for node in self.nodes[first:] if node.kind == "op"]
+        if len(names) > 1:
+            return False
+        self.nodes[first:] = [node for node in self.nodes[first:] if node.kind != "op"]
+        for key, before in reversed(self._kept[kept:]):
+            if self._refs.get(key, ("", 0))[0] in names:
+                if before is None:
+                    del self._refs[key]
+                else:
+                    self._refs[key] = before
+        self._dropped = names[0] if names else ""
+        return True
+
+    def _read(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function that reads sizes, types or properties. A property that is a new tensor, such as `x.T`, is written down."""
         start = perf_counter_ns()
         result = func(*args, **kwargs)
-        if name == "__get__" and isinstance(result, torch.Tensor) and id(result) not in self._refs and id(result) not in self._states:
+        is_new = isinstance(result, torch.Tensor) and id(result) not in self._refs and id(result) not in self._states
+        if is_new and getattr(func, "__name__", "") == "__get__":
             self._finish(self._call(func, args, kwargs, [result]), start, [result])
         return result
 
     def _finish(self, name: str, start: int, outputs: list[Any]) -> None:
-        self._record.ran(name, start, outputs)
-        for tensor in outputs:
-            self._hold(name, tensor)
+        ids = [id(tensor) for tensor in outputs]
+        dropped, self._dropped = self._dropped, ""
+        if dropped and self._last == (dropped, ids):
+            self._record.rename(dropped, name)  # the function has called one operation, which is recorded
+        else:
+            if dropped:
+                self._record.drop(dropped)
+            self._record.ran(name, start, outputs)
+            for tensor in outputs:
+                self._hold(name, tensor)
+        self._last = name, ids
 
     def _hold(self, name: str, tensor: Any) -> None:
         """Count the memory of an output until its last tensor is gone.
@@ -132,9 +155,9 @@ class WatchedRecorder(Recorder):
                 del self._held[place]
 
     def _add(self, node: ForeignNode, tensors: Any) -> None:
-        own = [place for place, frame in enumerate(node.frames) if frame.file.startswith(_OWN)]
-        self.nodes.append(replace(node, frames=node.frames[own[-1] + 1 :]) if own else node)
+        self.nodes.append(node)
         for place, tensor in enumerate(tensors):
+            self._kept.append((id(tensor), self._refs.get(id(tensor))))
             self._refs[id(tensor)] = node.name, place
             self._alive[id(tensor)] = weakref.ref(tensor, partial(self._forget, id(tensor)))
         if node.kind != "op":

@@ -36,13 +36,15 @@ class BadValue(msgspec.Struct, frozen=True):
     Attributes:
         tensor: its statistics.
         inputs: those of the inputs of its node, as far as they were recorded; () in functions.
+        cause: its origin in words: the line of its node and the state of the inputs, or that it came into the run; "" in functions.
     """
 
     tensor: TensorStats
     inputs: tuple[TensorStats, ...]
+    cause: str = ""
 
     def __str__(self) -> str:
-        lines = [f"The first NaN or Inf of this run: {self.tensor}"]
+        lines = [f"The first NaN or Inf of this run: {self.tensor}", *([self.cause] if self.cause else [])]
         if self.inputs:
             lines += ["computed from", *[f"  {stats}" for stats in self.inputs]]
         return "\n".join(lines)
@@ -107,8 +109,10 @@ class ValueRecords:
         if bad is None:
             return None
         node = self._nodes.get(bad.node) if not bad.call else None
-        inputs = [self.find(tensor) for tensor in node.inputs] if node is not None else []
-        return BadValue(bad, tuple([stats for stats in inputs if stats is not None]))
+        if node is None:
+            return BadValue(bad, ())
+        inputs = [stats for stats in map(self.find, node.inputs) if stats is not None]
+        return BadValue(bad, tuple(inputs), _cause(node, inputs))
 
     def gradient_magnitudes(self, graph: Graph) -> list[Magnitude]:
         """The magnitudes of the gradients with respect to the outputs of forward nodes, by depth.
@@ -147,6 +151,23 @@ class ValueRecords:
             return None
         inputs = [self._resolved(("", tensor.node.name, tensor.index), seen) for tensor in node.inputs]
         return next((stats for stats in inputs if stats is not None), None)
+
+
+_GIVEN: Final = {"placeholder": "input", "variable": "parameter", "constant": "constant"}
+"""The nodes whose values come into a run, by their roles."""
+
+
+def _cause(node: Node, inputs: Sequence[TensorStats]) -> str:
+    """The origin of the first bad value of a run in words."""
+    role = _GIVEN.get(node.registration.traits.role, "") if not node.inputs else ""
+    if role:
+        return f"it came into the run with this {role}"
+    source = node.source
+    text = "" if source is None else source.text
+    place = "produced here" if source is None else f"produced at {source.where}" + (f" ({text})" if text else "")
+    if not inputs:
+        return place
+    return f"{place}; its inputs were {'finite' if all(one.is_finite for one in inputs) else 'not finite'}"
 
 
 def _late_reads(nodes: Sequence[Node]) -> dict[str, str]:

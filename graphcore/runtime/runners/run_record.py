@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import get_ident
 from time import perf_counter_ns
@@ -44,6 +44,7 @@ class RunRecord:
     ) -> None:
         self._events = Recorder(ValueRecorder(patterns), now) if recorder is None else recorder
         self._values = self._events.values
+        self._other_names: dict[str, str] = {}
         self.running: list[tuple[str, str]] = []
 
     def give(self, node: str, values: Sequence[object], call: str = "") -> None:
@@ -72,6 +73,14 @@ class RunRecord:
             self.running.remove((node, call))
         self._record(node, outputs, call)
 
+    def rename(self, node: str, name: str) -> None:
+        """Give a node that has run another name."""
+        self._other_names[node] = name
+
+    def drop(self, node: str) -> None:
+        """Leave a node that has run out of the trace: it was part of another one."""
+        self._other_names[node] = ""
+
     def hold(self, node: str, size: int, call: str = "") -> Callable[[], None]:
         """Memory of a node's output is taken now.
 
@@ -90,10 +99,19 @@ class RunRecord:
         names = names if isinstance(names, NodeNames) else NodeNames(names)
         nodes = list(graph.op_nodes())
         stats = [] if self._values is None else self._values.stats_from(0)[0]
-        records = ValueRecords([_renamed(one, names) for one in stats], {}, nodes)
-        events = tuple([_renamed(event, names) for event in self._events.events])
-        arrays = tuple([_renamed(life, names) for life in self._events.arrays])
+        records = ValueRecords([_renamed(one, names) for one in self._final(stats)], {}, nodes)
+        events = tuple([_renamed(event, names) for event in self._final(self._events.events)])
+        arrays = tuple([_renamed(life, names) for life in self._final(self._events.arrays)])
         return Trace(events, nodes, peak_of(arrays), arrays, values=records)
+
+    def _final(self, records: Iterable[_Named]) -> Iterator[_Named]:
+        """Records with the names that nodes have got at last, without those that were dropped."""
+        for one in records:
+            name = one.node
+            while name and name in self._other_names:
+                name = self._other_names[name]
+            if name:
+                yield one if name == one.node else msgspec.structs.replace(one, node=name)
 
     def _record(self, node: str, values: Sequence[object], call: str) -> None:
         if self._values is None:
