@@ -37,6 +37,8 @@ class OpRegistration:
     `no_gradient_through` maps outputs without a gradient to the reason, for ops that have a gradient through other outputs.
     `traits` holds the facts that passes, engines and views rely on.
     `waits` marks an op whose kernel returns a `Pending`: its result may depend on other nodes of the same run.
+    `size_step` gives, for an opaque op whose source knows it, the step backwards from a size of a node's output: how, in words, and the inputs
+    with their axes that it comes from.
     `is_opaque` marks a stand-in for an unregistered op, so that a graph can hold nodes of foreign graphs.
     """
 
@@ -56,6 +58,7 @@ class OpRegistration:
         "no_gradient_through",
         "op_def",
         "shape_fn",
+        "size_step",
         "traits",
         "waits",
         "why_no_gradient",
@@ -70,6 +73,7 @@ class OpRegistration:
         self.is_opaque = is_opaque
         self.waits = False
         self.traits: Traits = NO_TRAITS
+        self.size_step: Callable[[Any, int, int], tuple[str, str, list[tuple[int, int]]] | None] | None = None
         self.kernel: KernelFactory | None = None
         self.gradient: GradientCreator | None = None
         self.has_gradient = False

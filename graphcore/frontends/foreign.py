@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -77,6 +77,21 @@ class ModuleCall:
     type_name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SizeStep:
+    """A step backwards from a size of an output of a node to those that it comes from.
+
+    Attributes:
+        how: `passed` for one that is the size of an input, `computed` from some, `given` where it begins, `unknown` where it is not followed.
+        text: the step in words that follow "it"; "" for sizes that are passed.
+        sources: the inputs and their axes that the size comes from, the inputs counted without those that are left out.
+    """
+
+    how: Literal["passed", "computed", "given", "unknown"]
+    text: str
+    sources: tuple[tuple[int, int], ...] = ()
+
+
 InputRef: TypeAlias = "tuple[str, int] | None"
 """The name of a node and the number of its output; None for an optional input that is left out."""
 
@@ -104,6 +119,7 @@ class ForeignNode:
         kind: what it is beside an op: `input`, `output`, `parameter`, `buffer`, `constant`, `op`.
         doc: the source's own note on the node.
         error: the message with which the framework refused it, "" if it did not.
+        clashes: the sizes for which it did: inputs and their axes, the inputs counted without those that are left out.
         differentiates: the name of the node that a node of the backward pass differentiates, "" for other nodes. That node comes before it.
         part: what it is in the backward pass: `seed`, `sum`, or the name of the function.
     """
@@ -125,6 +141,7 @@ class ForeignNode:
     kind: str = "op"
     doc: str = ""
     error: str = ""
+    clashes: tuple[tuple[int, int], ...] = ()
     differentiates: str = ""
     part: str = ""
 
@@ -163,6 +180,7 @@ class ForeignGraph:
         facts: further facts in the order in which to show them: `opset` to `ai.onnx 18`.
         notes: sentences for the reader: what is missing, what was left out.
         has_graph: False for weights without a graph.
+        size_step: gives the step backwards from a size by the node, its output and the axis; None if there is none.
         docs: gives the op's documentation, by the op's name with its domain; "" if there is none.
         runner: makes what runs the model in its own framework, when a run is asked for; None if it can only be shown.
     """
@@ -175,5 +193,6 @@ class ForeignGraph:
     facts: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     has_graph: bool = True
+    size_step: Callable[[ForeignNode, int, int], SizeStep | None] | None = None
     docs: Callable[[str], str] | None = None
     runner: Callable[[], Runner] | None = field(default=None, compare=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,8 @@ from graphcore.frontends.source_names import names_in, titles_of
 from graphcore.frontends.words import attr_value, device_of, dtype_of
 from graphcore.graph import GradientRecord, Graph
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.provenance.explain_shape import KnownSteps, explain_fact
+from graphcore.graph.provenance.origins import Fact, Origin
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.inference.expressions import symbol
 from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
@@ -37,6 +40,8 @@ _ROLES: Final = {"then": "then_branch", "else": "else_branch", "cond": "cond", "
 """The attrs that name bodies, by their roles; others are named by `f`, or by `branches` if there are several."""
 _FUNCTIONS: Final = (*_ROLES.values(), "f")
 _MAX_SYMBOL: Final = 60
+_MOST_FACTS: Final = 1000
+"""The most steps of the chains of one clash behind forks."""
 _MAX_SIZE: Final = 2**63
 
 
@@ -109,8 +114,18 @@ class _Lowering:
             op_def = OpDef(name=node.op, attr=(*attrs, *branches), description=self._doc(node.op), is_stateful=True)
             known = OpRegistration(op_def, _kept_shapes, is_opaque=True)
             known.traits = foreign_traits(node.op, node.kind)
+            known.size_step = None if self.source.size_step is None else self._size_step
             self.registrations[key] = known
         return known
+
+    def _size_step(self, node: Node, output: int, axis: int) -> tuple[str, str, list[tuple[int, int]]] | None:
+        """The step backwards from a size of a node, as the source knows it."""
+        record = foreign_of(node.graph)
+        foreign = None if record is None else record.nodes.get(node.name)
+        if foreign is None or self.source.size_step is None:
+            return None
+        step = self.source.size_step(foreign, output, axis)
+        return None if step is None else (step.how, step.text, list(step.sources))
 
     def _doc(self, op: str) -> str:
         if op not in self.documented:
@@ -209,7 +224,8 @@ class _Filling:
         if node.differentiates in self.made:
             self.graph.gradient_records[name] = GradientRecord(self.made[node.differentiates].name, None, {}, node.part)
         if node.error:
-            self.made[node.name].error = InvalidArgumentError(node.error, node=name, op=node.op)
+            made = self.made[node.name]
+            made.error = InvalidArgumentError(node.error, node=name, op=node.op).explained_by(partial(_chains, made, node.clashes))
 
     def _add_result(self, given: str, ref: tuple[str, int] | None, taken: set[str]) -> None:
         if ref is None:
@@ -303,6 +319,13 @@ class _Filling:
                 )
         node = nodes[left[0]]
         return InvalidArgumentError(f"{len(left)} nodes form a cycle or follow one, '{node.name}' among them", node=node.name, op=node.op)
+
+
+def _chains(node: Node, axes: Sequence[tuple[int, int]]) -> tuple[Origin, ...]:
+    """The origins of sizes of inputs that clash at a node, each an input and its axis."""
+    steps = KnownSteps()
+    tensors = [(node.inputs[slot], axis) for slot, axis in axes if slot < len(node.inputs)]
+    return tuple([explain_fact(tensor, Fact(tensor.name, "dimension", axis), steps, _MOST_FACTS) for tensor, axis in tensors])
 
 
 def _kept_shapes(context: Any) -> None:

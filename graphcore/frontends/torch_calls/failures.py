@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import prod
@@ -233,12 +233,11 @@ def _types(failure: Failure, word: str, tensors: Sequence[Any]) -> Clash | None:
     return None
 
 
-def sides_of(failure: Failure) -> Iterator[tuple[Side, int]]:
-    """The sizes that clash, each with the place of its tensor among those that the call takes."""
-    clash = clash_of(failure)
-    from_args = tensors_in([*failure.args, *failure.kwargs.values()])
-    for side in () if clash is None else clash.sides:
-        yield side, next(place for place, tensor in enumerate(from_args) if tensor is side.tensor)
+def places_of(failure: Failure, clash: Clash | None) -> tuple[tuple[int, int], ...]:
+    """The sizes that clash: the places of their tensors among those that the call takes, and their axes."""
+    taken = tensors_in([*failure.args, *failure.kwargs.values()])
+    sides = () if clash is None else clash.sides
+    return tuple([(next(place for place, tensor in enumerate(taken) if tensor is side.tensor), side.axis) for side in sides])
 
 
 def tensors_in(value: Any) -> list[Any]:
@@ -260,7 +259,7 @@ def _word(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def words_of(failure: Failure, said: str) -> str:
-    """The error of a call: the requirement in words, as far as it is known, and what PyTorch says."""
-    clash = clash_of(failure)
-    return said if clash is None else f"{clash.text}\nPyTorch says: {said}"
+def words_of(clash: Clash, origins: Sequence[str], said: str) -> str:
+    """The error of a call: the requirement, the origins of the sizes, and the words of PyTorch."""
+    sizes = [f"{side.size} is {origin}" for side, origin in zip(clash.sides, origins, strict=True)]
+    return "\n".join([clash.text + (":" if sizes else "."), *sizes, f"PyTorch says: {said}"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from itertools import islice
@@ -14,13 +14,15 @@ from types import GeneratorType
 from typing import Any, Final
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, InputRef, ModuleCall
+from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, InputRef, ModuleCall
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.torch_calls.autograd import GradientRecorder
+from graphcore.frontends.torch_calls.axes import AxisOrigins
 from graphcore.frontends.torch_calls.backward import Backward
 from graphcore.frontends.torch_calls.branches import Decisions, sizes_by_values
+from graphcore.frontends.torch_calls.constructors import Constructors
 from graphcore.frontends.torch_calls.copying import Copies
-from graphcore.frontends.torch_calls.failures import words_of
+from graphcore.frontends.torch_calls.failures import Failure, clash_of, places_of, words_of
 from graphcore.frontends.torch_calls.recording import Originals, Recorder, States, tensors_of
 from graphcore.frontends.torch_calls.special import follow_lazy_modules, refusal, unwrap_parts
 from graphcore.frontends.torch_calls.surroundings import untouched
@@ -43,11 +45,13 @@ class Recording:
         recorder: what it wrote down.
         result: the result, None after an error.
         error: the error, None without one.
+        roots: the modules that were called, by the names that their tensors begin with.
     """
 
     recorder: Any
     result: Any
     error: Exception | None
+    roots: Mapping[str, Any] = field(default_factory=dict)
 
 
 def trace(call: Call) -> ForeignGraph:
@@ -124,7 +128,7 @@ def record(call: Call, copies: Copies, kind: Callable[[States, Originals], Recor
             error = raised
     if error is not None and not recorder.failed and any(node.kind == "op" for node in recorder.nodes):
         recorder.add_failure(error)
-    return Recording(recorder, result, error)
+    return Recording(recorder, result, error, dict(reversed(copies.modules)))
 
 
 def finished(result: Any) -> Any:
@@ -143,8 +147,8 @@ def graph_of(call: Call, made: Recording) -> ForeignGraph:
     if error is not None and not any(node.kind == "op" for node in recorder.nodes):
         raise InvalidArgumentError(f"The call failed before any operation: {said}") from error
     outputs: list[InputRef] = [recorder.ref(tensor) for tensor in tensors_of(made.result)]
-    explained = said if recorder.failure is None else words_of(recorder.failure, said)
-    nodes = [replace(node, error=explained) if node.name == recorder.failed else node for node in recorder.nodes]
+    origins = AxisOrigins(recorder.nodes, Constructors(made.roots).words)
+    nodes = [_failed(node, recorder.failure, said, origins) if node.name == recorder.failed else node for node in recorder.nodes]
     main = ForeignFunction("main", outputs=tuple(outputs), output_names=("",) * len(outputs), nodes=placed_states(nodes))
     main.inputs = tuple([node.outputs[0] for node in nodes if node.kind == "input"])
     name = getattr(call.function, "__name__", type(call.function).__name__)
@@ -152,7 +156,19 @@ def graph_of(call: Call, made: Recording) -> ForeignGraph:
     if said:
         found.notes.append(f"The call failed: {said}")
     found.notes += recorder.decisions.notes()
+    found.size_step = origins.step
     return found
+
+
+def _failed(node: ForeignNode, failure: Failure | None, said: str, origins: AxisOrigins) -> ForeignNode:
+    """The node at which a call failed, with its error in words."""
+    clash = None if failure is None else clash_of(failure)
+    if failure is None or clash is None:
+        return replace(node, error=said)
+    places = places_of(failure, clash)
+    taken = [ref for ref in node.inputs if ref is not None]
+    words = [origins.words(taken[slot], axis) for slot, axis in places]
+    return replace(node, error=words_of(clash, words, said), clashes=places)
 
 
 def add_gradients(graph: ForeignGraph, made: Recording) -> Backward:

@@ -16,6 +16,11 @@ _SAME_SHAPE: Final = frozenset({"addition", "scaling", "softmax", "normalization
 
 def opaque_step(node: Node, output: int, place: int) -> tuple[How, str, list[Fact]] | None:
     """The origin of a dimension of an opaque node's output: how, in words, and the facts behind it. None if its size is unknown."""
+    step = None if node.registration.size_step is None else node.registration.size_step(node, output, place)
+    if step is not None:
+        how, text, sources = step
+        facts = [Fact(node.inputs[slot].name, "dimension", axis) for slot, axis in sources if slot < len(node.inputs)]
+        return how, text or f"is {facts[0]}", facts  # type: ignore[return-value]  # `how` is one of the words of both
     fact = _source_of_size(node, output, place)
     if fact is not None:
         return "passed", f"is {fact}", [fact]
