@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends import jaxpr
-from graphcore.frontends.frontend import Call, Source
-from graphcore.frontends.jax_reader.calls import traced
+from graphcore.frontends.frontend import Call, MadeCall
+from graphcore.frontends.jax_reader.calls import Traced, traced
 from graphcore.frontends.jax_reader.failed_calls import failed_call
 from graphcore.frontends.jax_reader.named_arrays import named_arrays
 from graphcore.frontends.jax_reader.remarks import remarks_on
@@ -18,8 +18,10 @@ from graphcore.remarks import remark
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
     from graphcore.frontends.frontend import Source
+    from graphcore.runtime.runners import RunRecord
 
 KIND: Final = "call of a JAX function (gc.show(f, x), %graph f(x))"
+_MAX_TEXT: Final = 2000
 _WRAPPERS: Final = "/jax/_src/"
 
 
@@ -39,20 +41,44 @@ def read(source: Source) -> ForeignGraph:
     Raises:
         InvalidArgumentError: it fails before any operation.
     """
-    call, jax = source.value, sys.modules.get("jax")
-    assert isinstance(call, Call)
+    assert isinstance(source.value, Call)
+    return _traced(source.value)[0]
+
+
+def make(call: Call, record: RunRecord) -> MadeCall:
+    """Trace the call, run it operation by operation, and record it; see `MakesCalls`.
+
+    The result is that of the call under `jax.disable_jit()`, bit for bit.
+    """
+    source, result = _traced(call)
+    if source.runner is None:
+        return MadeCall(source, None, result.error)
+    try:
+        outputs = source.runner().run({}, record)
+    except Exception as error:  # noqa: BLE001 - callbacks of the user may raise anything, which the run says
+        failed = record.running[0][0] if record.running else ""
+        for node in source.main.nodes:
+            if node.name == failed:
+                node.error = f"{type(error).__name__}: {error}"[:_MAX_TEXT]
+        return MadeCall(source, None, error)
+    jax: Any = sys.modules["jax"]
+    return MadeCall(source, jax.tree_util.tree_unflatten(result.structure, outputs), None)
+
+
+def _traced(call: Call) -> tuple[ForeignGraph, Traced]:
+    jax = sys.modules.get("jax")
     if jax is None:
         raise InvalidArgumentError("A call of a JAX function is traced where jax is imported")
     name = str(getattr(call.function, "__name__", type(call.function).__name__))
     arrays = named_arrays(call.function)
     result = traced(call)
     if result.error is not None:
-        return failed_call(result.error, name, f"jax {getattr(jax, '__version__', '')}".strip(), arrays)
+        return failed_call(result.error, name, f"jax {getattr(jax, '__version__', '')}".strip(), arrays), result
     graph = jaxpr.read_program(result.closed, name, arrays, result.arguments)
     for text in (*remarks_on(result.closed), *mark_broadcasts(graph)):
         graph.notes.append(text)
         remark(text)
-    return graph
+    return graph, result
 
 
 def _is_of_jax(value: object) -> bool:

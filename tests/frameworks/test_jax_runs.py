@@ -246,3 +246,43 @@ def test_constants_and_arguments_are_recorded() -> None:
     assert record is not None
     held = [name for name, node in record.nodes.items() if node.op == "jax.constant"]
     assert [values[name].mean for name in held] == [7.0]
+
+
+def test_a_recorded_call_gives_what_the_function_gives() -> None:
+    function, args = CALLS["everything"]
+    run = gc.run(function, *args)
+    with jax.disable_jit():
+        plain = function(*args)
+    assert jax.tree.structure(run.result) == jax.tree.structure(plain)
+    assert all(jnp.array_equal(ours, theirs) for ours, theirs in zip(jax.tree.leaves(run.result), jax.tree.leaves(plain), strict=True))
+    assert run.trace.values is not None
+    assert run.trace.values.first_bad is None
+    assert {type(leaf) for leaf in jax.tree.leaves(run.result)} == {type(X)}
+
+
+def test_a_recorded_call_that_fails_in_a_callback_names_the_node() -> None:
+    def failing(value: Any) -> Any:
+        raise KeyError(value.shape)
+
+    def function(x: Any) -> Any:
+        y = jnp.sin(x)
+        return jax.pure_callback(failing, jax.ShapeDtypeStruct((), x.dtype), y) + 1
+
+    run = gc.run(function, X)
+    assert run.error is not None
+    assert "KeyError" in str(run.error)
+    assert [node.op for node in run.graph.op_nodes() if node.error is not None] == ["jax.pure_callback"]
+    assert run.trace.values is not None
+    assert run.trace.values["sin"].size == X.size
+
+
+def test_a_recorded_call_that_fails_while_it_is_traced_is_drawn_up_to_there() -> None:
+    run = gc.run(lambda x: jnp.sin(x) @ jnp.ones((5, 5)), X)
+    assert isinstance(run.error, TypeError)
+    assert any(node.error is not None for node in run.graph.op_nodes())
+
+
+def test_a_program_is_run_with_values_by_order_and_by_name() -> None:
+    program = jax.make_jaxpr(mlp)(X, jnp.ones((3, 4)))
+    run = gc.run(program, X, w=jnp.ones((3, 4)))
+    np.testing.assert_array_equal(run.result[0], mlp(X, jnp.ones((3, 4))))

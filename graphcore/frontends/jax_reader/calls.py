@@ -24,11 +24,13 @@ class Traced:
         closed: the program, None if the call failed.
         error: the error, None if the call succeeded.
         arguments: the values of the program's inputs.
+        structure: the structure of the result, with the leaves that are the program's results.
     """
 
     closed: Any = None
     error: Exception | None = None
     arguments: list[Any] = field(default_factory=list)
+    structure: Any = None
 
 
 def traced(call: Call) -> Traced:
@@ -69,9 +71,11 @@ def _traced(run: Callable[..., Any], masked: Any) -> Traced:
     jax: Any = sys.modules["jax"]
     with whole_tracebacks():
         try:
-            return Traced(jax.make_jaxpr(run)(*masked[0], **masked[1]), None, jax.tree_util.tree_leaves(masked))
+            closed, shapes = jax.make_jaxpr(run, return_shape=True)(*masked[0], **masked[1])
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything, which the picture says
             return Traced(error=error)
+    tree = jax.tree_util
+    return Traced(closed, None, tree.tree_leaves(masked), tree.tree_structure(shapes))
 
 
 def _is_array(value: object) -> bool:

@@ -84,7 +84,9 @@ class JaxRunner:
         if missing:
             raise InvalidArgumentError(f"Required values for the inputs {', '.join(names)}; got none for {', '.join(missing)}")
         args = [_converted(values[name], var.aval, name) for name, var in zip(names, self.jaxpr.invars, strict=True)]
-        return _Evaluation(self.places, watch).run(self.jaxpr, self.consts, args, "")
+        results = _Evaluation(self.places, watch).run(self.jaxpr, self.consts, args, "")
+        jax: Any = sys.modules["jax"]
+        return [value if isinstance(value, jax.Array) else jax.numpy.asarray(value) for value in results]  # of constants
 
 
 class _Evaluation:
