@@ -71,3 +71,25 @@ def test_a_cell_that_makes_a_new_graph_is_recorded_from_its_second_run_on(shell:
     assert shell.run(WHOLE[name], "whole").result.trace is None
     shell.run("%unload_ext kernelext", "unload")
     assert shell.run(WHOLE[name], "whole").result.trace is None
+
+
+MODEL = """
+import numpy as np, onnx
+from onnx import TensorProto, helper
+x, y = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy"]
+nodes = [helper.make_node("Log", ["x"], ["h"], name="log"), helper.make_node("Exp", ["h"], ["y"], name="exp")]
+model = gc.from_source(helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 18)]))
+"""
+
+
+def test_runs_of_a_model_of_another_framework_are_recorded(shell: NotebookShell) -> None:
+    shell.run(f"%load_ext kernelext\nimport graphcore as gc\n{MODEL}", "load")
+    shell.run("%graph values --full 'l*' model", "open")
+    result = shell.run("gc.Session(model).run(None, {'x': np.zeros(3, np.float32)})[0]", "run").result
+    assert result.tolist() == [0, 0, 0]
+    bad, detailed = shell.run(
+        "values = model.trace.values\nstr(values.first_bad), [one.node for one in values if one.detail is not None]", "look"
+    ).result
+    assert "log:0 float [3]: 3 Inf" in bad
+    assert detailed == ["log"]
+    shell.run("%unload_ext kernelext", "unload")
