@@ -32,6 +32,7 @@ IN_VIEW: Final = "the boxes in view"
 """Stands for the pattern of `--full` without one."""
 HELP_FLAGS: Final = ("--help", "-h")
 FOCUS: Final = "focus"
+OVERLAY: Final = "overlay"
 OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"lens": lens_names, "renderer": lambda: RENDERERS}
 """Words before a value, with its choices. They may begin with `--`, as `focus` may."""
 
@@ -46,6 +47,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph focus NAME            bring a node into view: a variable with a tensor, or a name in the graph
     %graph time                  record the runs from now on, and show where the time went; %graph time off ends the recording
     %graph values                record the values of all tensors of the runs from now on: ranges, NaN and Inf; %graph values off ends it
+    %graph overlay NUMBERS       your numbers on the boxes: a variable (a dict, a table, gc.costs(graph)) or a file (JSON, CSV, profiles, traces)
     %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one,
                                  or a function (of gc.function, or a FunctionDef) in this cell
     %graph FILE                  show the graph in a file: of TensorFlow, ONNX, PyTorch, Keras, TFLite and others; it follows the file
@@ -105,7 +107,7 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed `%graph` line. `name` is "" for the default graph.
 
     `renderer`, `lens` and `recording` are "" by default. `full` is the pattern of nodes with full statistics. `mirror` puts gradients beside
-    what they differentiate. `focus` names a node to bring into view. `diff` is "diff" for the difference from the state before run `since` of
+    what they differentiate. `focus` names a node to bring into view, `overlay` a variable or file of numbers. `diff` is "diff" for the difference from the state before run `since` of
     a cell, or before the last one that made nodes of the graph.
     """
 
@@ -117,6 +119,7 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     full: str = ""
     mirror: bool = False
     focus: str = ""
+    overlay: str = ""
     diff: str = ""
     since: str = ""
     action: Action = ""
@@ -196,6 +199,11 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
         if not value:
             raise UsageError("%graph: focus needs a variable with a tensor, or the name of a node, as in %graph focus loss.")
         return name, value
+    if name == OVERLAY:
+        value = value or next(iter(following), "")
+        if not value:
+            raise UsageError("%graph: overlay needs a variable with numbers by name, or a file of them, as in %graph overlay profile.json.")
+        return name, value
     if option == FULL:
         value = value or next(iter(following), IN_VIEW)
         if value.startswith("--"):
@@ -212,7 +220,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
 
 def hint(word: str) -> str:
     """A suggestion for `word` in an error message; "" if there is none."""
-    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *ACTIONS, DIFF, FOCUS, *OPTIONS, *FLAGS, FULL], n=1)
+    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *ACTIONS, DIFF, FOCUS, OVERLAY, *OPTIONS, *FLAGS, FULL], n=1)
     return f", did you mean '{near[0]}'?" if near else ""
 
 
@@ -236,6 +244,6 @@ def next_words(before: str, typed: str, variables: dict[str, Any]) -> list[str]:
     typed_words = {word.removeprefix("--") for word in words}
     places = () if typed_words & {*PLACES} else ("dock", "inline", "close")
     recordings = () if typed_words & {*RECORDINGS} else RECORDINGS
-    options = [word for word in (DIFF, *OPTIONS, FOCUS) if word not in typed_words]
+    options = [word for word in (DIFF, *OPTIONS, FOCUS, OVERLAY) if word not in typed_words]
     flags = [flag for flag in (*FLAGS, *((FULL,) if "values" in typed_words else ())) if flag not in words]
     return beginning(typed, [*places, *options, *recordings, *(() if words else ACTIONS), *flags, *graphs])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from IPython.core.error import UsageError
@@ -13,6 +14,7 @@ from IPython.display import display
 from graphcore.api import Function
 from graphcore.definitions import FunctionDef
 from graphcore.difference import difference_graph
+from graphcore.errors import GraphError
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import Session
 from kernelext.display.formatters import node_text
@@ -29,6 +31,7 @@ from kernelext.still import Draw, Still, StillPainter
 from widgets.live.function_view import FunctionView
 from widgets.render.compiled import build_scene
 from widgets.render.static_display import to_static_html
+from widgets.scene.overlays import add_overlay
 
 ANSWER_SECONDS: Final = 5.0
 """The seconds that an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
@@ -125,8 +128,9 @@ class Views:
             opened.view.show(graph, follows=opened.is_call)
         if line.focus:
             self._focus(opened, line.focus)
+        shown = self._overlay(graph, line.overlay) if line.overlay else line.lens or line.recording
         opened.record(*((line.recording, line.full) if line.recording else (opened.recording, opened.full)))
-        opened.view.choose(renderer=line.renderer, lens=line.lens or line.recording, mirror=line.mirror or None)
+        opened.view.choose(renderer=line.renderer, lens=shown, mirror=line.mirror or None)
         self._show(opened, line.place)
         still = opened.stills[requested_cell(self._shell)] = Still()
         still.open(opened.view.still_bundle(with_graph=front_end(self._shell) == "none"))
@@ -141,6 +145,14 @@ class Views:
             opened.since = 0 if since == opened.since or since not in runs else since
             opened.show(difference_graph(self._history.compare(graph, since).diff) if opened.since else graph)
             opened.view.refresh()
+
+    def _overlay(self, graph: Graph, word: str) -> str:
+        """Put the numbers of a variable or file on a graph. Returns the name of the lens that shows them."""
+        numbers = self._shell.user_ns.get(word, word)
+        try:
+            return add_overlay(graph, numbers, title=Path(word).stem.replace("_", " ").capitalize()).name
+        except GraphError as error:
+            raise UsageError(f"%graph: overlay {word}: {error.message}") from error
 
     def _focus(self, opened: OpenView, word: str) -> None:
         """Bring a node into view; without a viewer, its neighbours are printed."""

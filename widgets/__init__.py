@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from widgets.files import save, to_dot, to_html, to_mermaid, to_outline, to_svg
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneState, lens, remove_lens
+from widgets.scene.overlays import add_overlay, remove_overlay
 
 if TYPE_CHECKING:
     from widgets.live.function_view import FunctionView
@@ -17,9 +18,11 @@ __all__ = [
     "GraphView",
     "Scene",
     "SceneState",
+    "add_overlay",
     "build_scene",
     "lens",
     "remove_lens",
+    "remove_overlay",
     "save",
     "to_dot",
     "to_html",

@@ -227,6 +227,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     functions: list[FunctionInfo] = []
     contents: list[tuple[str, int]] = []
     times: list[tuple[str, str]] = []
+    numbers: list[tuple[str, str]] = []
     recorded: list[tuple[str, str]] = []
     values: Values | None = None
     waits: bool = False

@@ -22,7 +22,7 @@ from widgets.render.plain_scene import plain_scene
 from widgets.render.saved_picture import NOT_YET, TOO_LARGE, TakenPicture, packed_graph
 from widgets.requests import PictureRequest
 from widgets.scene.explain import explain, locate
-from widgets.scene.lenses import lens_names
+from widgets.scene.overlays import lens_names_of
 from widgets.scene.placement_effect import what_if_for
 from widgets.scene.run_names import split_name
 from widgets.scene.snapshot import Snapshot, take_snapshot
@@ -176,8 +176,8 @@ class Port:
         Raises:
             InvalidArgumentError: there is no such lens.
         """
-        if stored.lens not in lens_names():
-            raise InvalidArgumentError(f"There is no lens '{stored.lens}': required one of {', '.join(lens_names())}")
+        if stored.lens not in lens_names_of(self._graph):
+            raise InvalidArgumentError(f"There is no lens '{stored.lens}': required one of {', '.join(lens_names_of(self._graph))}")
         with self.lock:
             self.state.restore(stored)
             self.choose(renderer=stored.renderer, lens=stored.lens)
@@ -202,7 +202,7 @@ class Port:
         """Choose what the next `refresh` shows; "" and None keep the choice."""
         before = self.state.renderer, self.state.lens, self.state.mirror
         self.state.renderer = _RENDERERS.get(renderer, self.state.renderer)
-        if lens in lens_names():
+        if lens in lens_names_of(self._graph):
             self.state.lens = lens
         self.state.mirror = self.state.mirror if mirror is None else mirror
         self._chosen |= before != (self.state.renderer, self.state.lens, self.state.mirror)
@@ -262,7 +262,7 @@ class Port:
             case requests.RendererRequest(renderer=renderer):
                 self.state.renderer = renderer
             case requests.LensRequest(lens=lens):
-                self.state.lens = lens if lens in lens_names() else self.state.lens
+                self.state.lens = lens if lens in lens_names_of(self._graph) else self.state.lens
             case requests.LookReport(look=look):
                 self._look, self._look_is_due, self._due_focus = look, False, ""
             case requests.DrawnReport():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.kernelext.conftest import NotebookShell
@@ -44,6 +46,22 @@ def test_focus_opens_the_scopes_around_a_node_and_selects_it_until_the_user_look
     page.panels[-1].view._handle_custom_msg({"type": "look", "look": {"selection": []}}, [])
     shell.run("1 + 1", "c")
     assert [message for message in page.sent if message["type"] == "scene"][-1]["focus"] == ""
+
+
+def test_overlay_shows_the_numbers_of_a_variable_or_a_file(
+    shell: NotebookShell, page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "peak_memory.json"
+    file.write_text('{"x": 3}')
+    shell.run(f"{BUILD}\nnumbers = {{'x': 2}}")
+    for word, lens, text in (("numbers", "numbers", "2"), (str(file), "peak_memory", "3")):
+        assert shell.run(f"%graph dock overlay {word}", "b").success
+        page.says("ready")
+        message = [message for message in page.sent if message["type"] == "scene"][-1]
+        assert message["lens"] == lens
+        assert message["scene"]["nodes"][0]["lenses"][lens]["text"] == text
+    shell.run("%graph overlay nothing.json")
+    assert "%graph: overlay nothing.json: There is no file 'nothing.json' with numbers" in capsys.readouterr().err
 
 
 def test_without_a_page_focus_prints_the_neighbours_of_a_node(shell: NotebookShell, page: Page, capsys: pytest.CaptureFixture[str]) -> None:

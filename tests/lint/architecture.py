@@ -86,7 +86,7 @@ LAYERS = (
     ("", "testing"),
     ("widgets.scene.types",),
     ("widgets.function_views", "widgets.inspection", "widgets.timelines", "widgets.times", "widgets.steps"),
-    ("widgets.recorded_values",),
+    ("widgets.overlays", "widgets.recorded_values"),
     ("widgets.messages",),
     ("widgets.requests",),
     ("widgets.scene",),

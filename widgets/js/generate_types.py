@@ -1,7 +1,7 @@
 """Generator of `src/scene/generated.ts`: the structs of scenes and messages, and constants.
 
 Run from anywhere: `python widgets/js/generate_types.py` writes the file, `--check` only verifies that it is up to date (exit status 1 if
-not). The structs in `widgets.scene.types`, `widgets.function_views`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.steps`, `widgets.recorded_values`, `widgets.messages`, `widgets.requests` and `widgets.render.page_data.types` are the single
+not). The structs in `widgets.scene.types`, `widgets.function_views`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.steps`, `widgets.recorded_values`, `widgets.overlays`, `widgets.messages`, `widgets.requests` and `widgets.render.page_data.types` are the single
 definition; the result must not be edited.
 """
 
@@ -34,6 +34,7 @@ traits = importlib.import_module("graphcore.traits")
 timelines = importlib.import_module("widgets.timelines")
 times = importlib.import_module("widgets.times")
 recorded_values = importlib.import_module("widgets.recorded_values")
+overlays = importlib.import_module("widgets.overlays")
 scene_types = importlib.import_module("widgets.scene.types")
 page_types = importlib.import_module("widgets.render.page_data.types")
 
@@ -182,7 +183,19 @@ def generate() -> str:
         parts.append(f"export type {name} = {literals};")
     parts += [
         interface(struct)
-        for module in (scene_types, function_views, inspection, timelines, times, steps, recorded_values, messages, requests, page_types)
+        for module in (
+            scene_types,
+            function_views,
+            inspection,
+            timelines,
+            times,
+            steps,
+            recorded_values,
+            overlays,
+            messages,
+            requests,
+            page_types,
+        )
         for struct in _structs(module)
     ]
     parts += [_union(name, getattr(messages, name)) for name in ("PictureMessage", "FromKernel")]

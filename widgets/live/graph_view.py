@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,10 +14,12 @@ from widgets import messages, requests
 from widgets.function import FunctionSession, opened_from
 from widgets.live.live_view import LiveView
 from widgets.messages import FunctionClosedMessage
+from widgets.overlays import Combine, Overlay, Scale
 from widgets.port import Port
 from widgets.render.saved_picture import TakenPicture
 from widgets.render.static_display import to_static_html
 from widgets.scene.neighborhood import filtered, neighborhood, path_between
+from widgets.scene.overlays import add_overlay
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
 from widgets.scene.words import counted
@@ -104,6 +106,26 @@ class GraphView(LiveView):
             mirror: show the gradient of each box beside it.
         """
         self._port.choose(renderer=renderer, lens=lens, mirror=mirror)
+
+    def overlay(
+        self,
+        numbers: Any,
+        *,
+        title: str = "Numbers",
+        unit: str = "",
+        combine: Combine = "sum",
+        scale: Scale = "log",
+        thresholds: Sequence[float] = (),
+    ) -> Overlay:
+        """Put numbers on the graph, and show them; see `widgets.add_overlay`.
+
+        Raises:
+            GraphError: as there.
+        """
+        overlay = add_overlay(self.graph, numbers, title=title, unit=unit, combine=combine, scale=scale, thresholds=thresholds)
+        self.choose(lens=overlay.name)
+        self.refresh()
+        return overlay
 
     def focus(self, node: str) -> None:
         """Open what hides a node; from the next `refresh` on it is selected and in view.

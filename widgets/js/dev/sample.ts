@@ -118,6 +118,7 @@ export function inspection(id: string, fields: Partial<Inspection> = {}): Inspec
     why: [],
     contents: [],
     times: [],
+    numbers: [],
     recorded: [],
     ...fields,
   };

@@ -40,6 +40,7 @@ from widgets.scene.function_info import function_infos
 from widgets.scene.gaps import Gap, gaps_of
 from widgets.scene.lenses import OwnLens, failure_note, own_lenses
 from widgets.scene.outside import OutsideOrigins, StepsByGraph
+from widgets.scene.overlays import overlays_of
 from widgets.scene.shapes.clashes import clashes_of
 from widgets.scene.shapes.why import chains_of
 from widgets.scene.state import SceneState
@@ -165,6 +166,7 @@ class Writer:
             auto_boxes=self.state.auto_boxes,
             times=None if recorded is None else recorded.times,
             values=None if valued is None else valued.values,
+            overlays=overlays_of(self.graph),
         )
         return PageData(head, list(self.tables.texts), list(self.tables.sources), [columns for _, columns in written])
 

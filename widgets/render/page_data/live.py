@@ -16,6 +16,7 @@ from widgets.render.page_data.steps import done
 from widgets.render.page_data.types import CallRecord, GraphChange
 from widgets.scene.calls import Call, calls_functions
 from widgets.scene.lenses import own_lenses
+from widgets.scene.overlays import overlays_of
 from widgets.scene.time_lens import times_note
 from widgets.scene.value_lens import values_note
 
@@ -127,6 +128,7 @@ def content_of(graph: Graph) -> tuple[object, ...]:
         cells.faults,
         cells.runs,
         own_lenses(),
+        tuple(overlays_of(graph)),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from widgets.inspection import Clash, FunctionInfo, SourceRow, Why
+from widgets.overlays import Overlay
 from widgets.recorded_values import RunValues
 from widgets.timelines import StepTimeline
 from widgets.times import RunTimes
@@ -277,6 +278,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
         times: the times of the last recorded run, None if there is none.
         timelines: the timelines of a saved picture; those of pages are beside the data.
         values: its values, None if they were not recorded.
+        overlays: numbers of the user.
     """
 
     spaces: list[SpaceHead]
@@ -291,6 +293,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     times: RunTimes | None = None
     timelines: list[StepTimeline] = []
     values: RunValues | None = None
+    overlays: list[Overlay] = []
 
 
 class GraphChange(msgspec.Struct, frozen=True, kw_only=True):

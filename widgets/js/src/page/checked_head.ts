@@ -26,6 +26,7 @@ import type {
   GradientText,
   HealthRow,
   OpText,
+  Overlay,
   OwnClasses,
   PageHead,
   RefusedRecord,
@@ -81,6 +82,18 @@ const times = object<RunTimes>({
   sizes: numbers,
   threads: numbers,
   on: list(numbers),
+});
+const overlay = object<Overlay>({
+  name: text,
+  title: text,
+  unit: text,
+  combine: text,
+  scale: text,
+  bounds: numbers,
+  prefixes: texts,
+  places: numbers,
+  names: texts,
+  values: numbers,
 });
 const details = object<Values>({
   note: text,
@@ -152,6 +165,7 @@ export function headFields(infos: number): Readonly<Record<Exclude<keyof PageHea
     max_boxes: within(0, MOST_BOXES),
     auto_boxes: within(0, MOST_BOXES),
     times: maybe(times),
+    overlays: sinceLater(list(overlay)),
     timelines: list(timeline),
     values: maybe(values),
   };

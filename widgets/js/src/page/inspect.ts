@@ -15,6 +15,7 @@ import { deviceWords } from "./devices";
 import { Dimensions } from "./dimensions";
 import { Mirrored } from "./mirror";
 import { at, Counter, counted, getOrMake, grouped } from "./order";
+import { overlayRows } from "./overlays";
 import type { Instance, Part } from "./parts";
 import { detailOf, valueRows } from "./recorded_values";
 import { CALL, type Space } from "./space";
@@ -51,6 +52,7 @@ const EMPTY: Omit<Inspection, "id" | "name" | "kind"> = {
   functions: [],
   contents: [],
   times: [],
+  numbers: [],
   recorded: [],
   values: null,
   waits: false,
@@ -174,6 +176,7 @@ export class Inspector {
       functions: call?.call.functions ?? [],
       contents: contents(space, helpers),
       times: timeRows(instance, box?.nodes ?? [node]),
+      numbers: overlayRows(instance, box?.nodes ?? [node]),
       recorded: valueRows(instance, node),
       values: previewOf(space, node) ?? detailOf(instance, node),
       waits: false,
@@ -211,6 +214,7 @@ export class Inspector {
       functions,
       contents: contents(space, nodes),
       times: timeRows(instance, nodes),
+      numbers: overlayRows(instance, nodes),
     };
   }
 

@@ -1,11 +1,12 @@
 // Lenses: a further property of each box.
-import type { LegendEntry, Lens, LensMark } from "../scene/generated";
+import type { LegendEntry, Lens, LensMark, Overlay } from "../scene/generated";
 import type { PageData } from "./data";
 import { deviceOf, devicesOf, deviceWords } from "./devices";
 import type { Dimensions } from "./dimensions";
 import { SHAPE_TONES, shapeClass } from "./edges";
 import { numbered, numberedClasses } from "./instances";
 import { Counter, grouped } from "./order";
+import { overlayMarks } from "./overlays";
 import type { Instance, Part } from "./parts";
 import { valueMarks } from "./recorded_values";
 import { DIFFERENTIATED, GRADIENT, type Space } from "./space";
@@ -72,6 +73,7 @@ export function allLenses(boxes: readonly Box[], whole: Space, dimensions: Dimen
     }),
     timeLens(boxes, whole.data),
     valueLens(boxes, whole.data),
+    ...(whole.data.head.overlays ?? []).map((overlay) => overlayLens(boxes, overlay)),
     ...own.map(([name, title], lens) => ownLens(name, title, boxes, lens)),
   ];
 }
@@ -84,6 +86,11 @@ function timeLens(boxes: readonly Box[], data: PageData): LensView {
 function valueLens(boxes: readonly Box[], data: PageData): LensView {
   const [marks, legend, note] = valueMarks(boxes, data);
   return { lens: { name: "values", title: "Values", legend, note }, marks };
+}
+
+function overlayLens(boxes: readonly Box[], overlay: Overlay): LensView {
+  const [marks, legend, note] = overlayMarks(boxes, overlay);
+  return { lens: { name: overlay.name, title: overlay.title, legend, note }, marks };
 }
 
 function ownLens(name: string, title: string, boxes: readonly Box[], lens: number): LensView {

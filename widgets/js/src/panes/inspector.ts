@@ -111,6 +111,7 @@ export class Inspector {
       section("Made by", this.#source(node.source)),
       node.values && section(node.kind === "variable" ? "Value" : "Values", this.#shownValues(node.name, node.values)),
       section("Values in the last recorded run", this.#attributes(node.recorded)),
+      section("Numbers", this.#attributes(node.numbers)),
       section("Time in the last recorded run", this.#attributes(node.times)),
       section("Inputs", this.#tensors(node.inputs)),
       section("Outputs", this.#tensors(node.outputs)),

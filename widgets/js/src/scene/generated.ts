@@ -459,6 +459,7 @@ export interface Inspection {
   readonly functions: readonly FunctionInfo[];
   readonly contents: readonly (readonly [string, number])[];
   readonly times: readonly (readonly [string, string])[];
+  readonly numbers: readonly (readonly [string, string])[];
   readonly recorded: readonly (readonly [string, string])[];
   readonly values: Values | null;
   readonly waits: boolean;
@@ -673,6 +674,26 @@ export interface RunValues {
   readonly words: readonly string[];
   readonly rows: readonly (readonly (readonly [string, string])[])[];
   readonly details: Readonly<Record<number, Values>>;
+}
+
+/**
+ * Numbers by node or scope, as columns of equal length.
+ *
+ * The name of a row is its entry in `prefixes`, "" or the open calls around it (`loop:body/`), followed by that in `names`: of a node, or of a scope, whose
+ * number then stands for all that is in it. A box shows its numbers combined. `bounds` are the least numbers of the tones from hot to cold; by
+ * default halves of the greatest on the scale `log`, or equal steps on the scale `linear`.
+ */
+export interface Overlay {
+  readonly name: string;
+  readonly title: string;
+  readonly unit: string;
+  readonly combine: "max" | "mean" | "sum";
+  readonly scale: "linear" | "log";
+  readonly bounds: readonly number[];
+  readonly prefixes: readonly string[];
+  readonly places: readonly number[];
+  readonly names: readonly string[];
+  readonly values: readonly number[];
 }
 
 /** A node that matches a query; `node` is the id of its box with all scopes open. */
@@ -1381,6 +1402,7 @@ export interface GradientText {
  * times: the times of the last recorded run, None if there is none.
  * timelines: the timelines of a saved picture; those of pages are beside the data.
  * values: its values, None if they were not recorded.
+ * overlays: numbers of the user.
  */
 export interface PageHead {
   readonly spaces: readonly SpaceHead[];
@@ -1395,6 +1417,7 @@ export interface PageHead {
   readonly times: RunTimes | null;
   readonly timelines: readonly StepTimeline[];
   readonly values: RunValues | null;
+  readonly overlays: readonly Overlay[];
 }
 
 /**
