@@ -255,3 +255,30 @@ def test_blocks_that_all_take_a_bias_of_the_first_are_a_repeat() -> None:
         x = b.add("f.Add", x, bias, modules=modules)
         x = b.add("f.Sub", x, mask, modules=modules)
     assert ("block Block", 4) in repeats(pictured(b.done(x)))
+
+
+def test_a_value_that_is_quantised_before_a_module_is_one_box() -> None:
+    b = Builder()
+    scale, zero = b.constant(), b.constant()
+    x = b.add("onnx.QuantizeLinear", b.add("f.Input", name="x"), scale, zero, name="quantised")
+    x = b.add("onnx.DequantizeLinear", x, scale, zero)
+    for layer in range(3):
+        for _ in range(3 + layer):
+            x = b.add("f.Tanh", b.linear(x, f"w{len(b.nodes)}", ()), modules=(ModuleCall(f"m{layer}", f"M{layer}"),))
+    counts = {node.id: node.count for node in pictured(b.done(x)).nodes}
+    assert counts["quantised"] == 4
+
+
+def test_attention_is_known_although_its_softmax_is_several_ops() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for _ in range(3):
+        query, key, value = [b.add("hlo.dot_general", x, b.weight(f"w{len(b.nodes)}", WIDTH, WIDTH)) for _ in range(3)]
+        scores = b.add("hlo.exponential", b.add("hlo.dot_general", query, key))
+        shares = b.add("hlo.divide", scores, b.add("hlo.reduce", scores))
+        x = b.add(
+            "hlo.add", x, b.add("hlo.dot_general", b.add("hlo.dot_general", shares, value), b.weight(f"w{len(b.nodes)}", WIDTH, WIDTH))
+        )
+        y = b.add("hlo.tanh", b.add("hlo.dot_general", x, b.weight(f"w{len(b.nodes)}", WIDTH, WIDTH)))
+        x = b.add("hlo.add", x, b.add("hlo.dot_general", y, b.weight(f"w{len(b.nodes)}", WIDTH, WIDTH)))
+    assert repeats(pictured(b.done(x))) == [("transformer layer", 3)]

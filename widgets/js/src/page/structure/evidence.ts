@@ -2,11 +2,13 @@
 
 import { type Layer, NO_OP } from "../../scene/generated";
 import { Counter } from "../order";
-import type { GraphNode } from "./nodes";
+import { type GraphNode, isForeign } from "./nodes";
 import { isEnd, isHeavy, isPlumbing } from "./serving";
 
 /** The most nodes between a softmax and the products around it: masks, dropout, changes of shape. */
 const FAR = 8;
+const EXPONENTIAL = /^exp(onential)?$/i;
+const DIVISION = /^div(ide)?$/i;
 
 /**
  * The layers of a group by number, as far as they are the block's own. Gradients, losses and biases tell no kind.
@@ -20,7 +22,8 @@ export function tellingLayers(nodes: readonly GraphNode[], serving: ReadonlySet<
   for (const node of nodes) {
     if (node.isGradient || serving.has(node.name) || node.op.name === NO_OP || isPlumbing(node) || isEnd(node))
       continue;
-    if (node.op.layer && counts(node, serving)) found.add(node.op.layer);
+    const layer = isSoftmax(node) ? "softmax" : node.op.layer;
+    if (layer && counts(node, serving)) found.add(layer);
   }
   return found;
 }
@@ -35,10 +38,15 @@ function counts(node: GraphNode, serving: ReadonlySet<string>): boolean {
       !sources.every((source) => source.isGradient)
     );
   }
-  if (layer === "softmax") return leadsToProduct(node, producers) && leadsToProduct(node, forwardConsumers);
+  if (layer === "softmax" || isSoftmax(node))
+    return leadsToProduct(node, producers) && leadsToProduct(node, forwardConsumers);
   if (layer === "sigmoid" || layer === "tanh") return throughPlumbing(node).some((each) => each.op.layer === "scaling");
   return true;
 }
+
+/** True for the exponential in a softmax of another framework that is written as several ops: it is divided by its sum. */
+const isSoftmax = (node: GraphNode): boolean =>
+  EXPONENTIAL.test(node.op.label) && isForeign(node) && node.consumers.some(({ op }) => DIVISION.test(op.label));
 
 /** True if a product is near, with nothing heavy between. */
 function leadsToProduct(start: GraphNode, following: (node: GraphNode) => readonly GraphNode[]): boolean {

@@ -79,12 +79,14 @@ export function hosts(items: Items, order: readonly number[], serving: readonly 
     const main = at(nodes, 0);
     const ends = nodes.length === 1 && main.op.name === NO_OP;
     const served = new Set((ends ? at(waiting, item) : targets).map((target) => at(host, target)));
-    const plumbing = ends || (nodes.length === 1 && isPlumbing(main) && at(items.inputs, item).length === 1);
+    // A scale and a zero point beside it are no values that pass.
+    const passed = at(items.inputs, item).filter((source) => !(isForeign(main) && serving[source]));
+    const plumbing = ends || (nodes.length === 1 && isPlumbing(main) && passed.length === 1);
     if (served.size === 0 || !(serving[item] || (plumbing && served.size === 1))) continue;
     const first = largest(served, (one, other) => at(place, other) - at(place, one)) as number;
     // A module of another framework does not begin with the nodes before it.
     if (!serving[item] && at(items.members, first).length > 1 && isForeign(main)) {
-      const source = at(at(items.inputs, item), 0);
+      const source = at(passed, 0);
       const [only, ...others] = at(items.members, source);
       if (only && others.length === 0 && !isEnd(only)) host[item] = source;
       continue;

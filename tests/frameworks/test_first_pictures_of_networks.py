@@ -1,0 +1,148 @@
+"""First pictures of networks that PyTorch's exporters write: what a student can say of each at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+import graphcore as gc
+from tests.frameworks.networks import Detector, UNet
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene, SceneState
+
+torch: Any = pytest.importorskip("torch")
+torchvision: Any = pytest.importorskip("torchvision")
+transformers: Any = pytest.importorskip("transformers")
+timm: Any = pytest.importorskip("timm")
+pytest.importorskip("onnxscript")
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
+
+IMAGE: Final = (torch.zeros(1, 3, 64, 64),)
+IDS: Final = (torch.zeros(1, 8, dtype=torch.long),)
+SPECIAL: Final = {"vocab_size": 100, "pad_token_id": 0, "decoder_start_token_id": 3}
+
+
+class Hidden(torch.nn.Module):  # type: ignore[misc]  # torch is not imported by name
+    """The last hidden state of a model with an encoder and a decoder."""
+
+    def __init__(self, model: Any, first: str) -> None:
+        super().__init__()
+        self.model = model
+        self.first = first
+
+    def forward(self, first: Any, ids: Any) -> Any:
+        return self.model(**{self.first: first}, decoder_input_ids=ids, use_cache=False).last_hidden_state
+
+
+def whisper() -> tuple[Any, tuple[Any, ...]]:
+    sizes = {
+        f"{side}_{word}": number
+        for side in ("encoder", "decoder")
+        for word, number in (("layers", 4), ("attention_heads", 2), ("ffn_dim", 32))
+    }
+    config = transformers.WhisperConfig(
+        **SPECIAL, **sizes, d_model=16, num_mel_bins=20, max_source_positions=50, max_target_positions=32, bos_token_id=1, eos_token_id=2
+    )
+    return Hidden(transformers.WhisperModel(config), "input_features"), (torch.zeros(1, 20, 100), *IDS)
+
+
+def t5() -> tuple[Any, tuple[Any, ...]]:
+    config = transformers.T5Config(**SPECIAL, d_model=16, d_kv=8, d_ff=32, num_layers=4, num_heads=2)
+    return Hidden(transformers.T5Model(config), "input_ids"), (*IDS, *IDS)
+
+
+MODELS: Final[dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]]] = {
+    "mobilenet": lambda: (torchvision.models.mobilenet_v2(), IMAGE),
+    "resnet18": lambda: (torchvision.models.resnet18(), IMAGE),
+    "densenet": lambda: (torchvision.models.densenet121(), IMAGE),
+    "vit": lambda: (timm.create_model("vit_tiny_patch16_224", img_size=64), IMAGE),
+    "unet": lambda: (UNet(), IMAGE),
+    "detector": lambda: (Detector(), IMAGE),
+    "whisper": whisper,
+    "t5": t5,
+}
+
+
+@pytest.fixture(scope="module")
+def scene_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Scene]:
+    folder = tmp_path_factory.mktemp("networks")
+
+    def scene(name: str, exporter: str) -> Scene:
+        torch.manual_seed(0)
+        model, arguments = MODELS[name]()
+        path = folder / f"{name}.{'pt2' if exporter == 'export' else 'onnx'}"
+        if exporter == "export":
+            torch.export.save(torch.export.export(model.eval(), arguments), path)
+        else:
+            torch.onnx.export(model.eval(), arguments, path, dynamo=exporter == "dynamo", verbose=False)
+        return build_scene(gc.load(path), SceneState())
+
+    return scene
+
+
+def repeats(scene: Scene) -> list[tuple[str, int]]:
+    """The repeats without the shapes in their names."""
+    return [(" ".join([word for word in node.label.split() if "×" not in word]), node.repeat) for node in scene.nodes if node.repeat]
+
+
+STAGES: Final = [(f"layer{stage} {{}}", 2) for stage in range(1, 5)]
+
+
+@pytest.mark.parametrize("exporter", ["export", "dynamo", "older"])
+def test_a_mobilenet_is_stages_of_inverted_residuals(scene_of: Callable[[str, str], Scene], exporter: str) -> None:
+    kind = "features inverted residual block" if exporter == "older" else "features InvertedResidual"
+    assert repeats(scene_of("mobilenet", exporter)) == [(kind, number) for number in (2, 3, 4, 3, 3)]
+
+
+@pytest.mark.parametrize("exporter", ["export", "dynamo", "older"])
+def test_a_resnet_is_four_stages_of_two_blocks(scene_of: Callable[[str, str], Scene], exporter: str) -> None:
+    scene = scene_of("resnet18", exporter)
+    kind = "residual block" if exporter == "older" else "BasicBlock"
+    assert repeats(scene) == [(name.format(kind), number) for name, number in STAGES]
+    assert len(scene.nodes) < 15
+
+
+@pytest.mark.parametrize("exporter", ["export", "dynamo", "older"])
+def test_a_vision_transformer_is_twelve_blocks_beside_the_embedding(scene_of: Callable[[str, str], Scene], exporter: str) -> None:
+    scene = scene_of("vit", exporter)
+    assert repeats(scene) == [("blocks transformer layer" if exporter == "older" else "blocks Block", 12)]
+    assert not scene.groups
+
+
+@pytest.mark.parametrize("exporter", ["export", "dynamo"])
+def test_whisper_is_layers_of_an_encoder_and_of_a_decoder(scene_of: Callable[[str, str], Scene], exporter: str) -> None:
+    scene = scene_of("whisper", exporter)
+    assert sorted(repeats(scene)) == [("layers WhisperDecoderLayer", 4), ("layers WhisperEncoderLayer", 4)]
+    assert {"encoder WhisperEncoder", "decoder WhisperDecoder"} <= {group.label for group in scene.groups}
+
+
+def test_t5_is_blocks_although_all_take_the_bias_of_the_first(scene_of: Callable[[str, str], Scene]) -> None:
+    assert repeats(scene_of("t5", "export")) == [("block T5Block", 4)] * 2
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "older"])
+def test_a_densenet_has_its_blocks_and_one_box_for_merged_weights(scene_of: Callable[[str, str], Scene], exporter: str) -> None:
+    names = [node.label for node in scene_of("densenet", exporter).nodes]
+    assert [name.split()[0] for name in names if "denseblock" in name] == [f"denseblock{number}" for number in range(1, 5)]
+    assert sum("shared weights" in name for name in names) <= 1
+    assert not any(name.startswith(("weight", "bias", "onnx")) for name in names)
+
+
+@pytest.mark.parametrize("exporter", ["export", "dynamo", "older"])
+def test_a_unet_is_steps_down_and_up_with_skips(scene_of: Callable[[str, str], Scene], exporter: str) -> None:
+    scene = scene_of("unet", exporter)
+    steps = [node.label.split()[0] for node in scene.nodes]
+    assert [step for step in steps if step[:2] in {"do", "up"}] == [f"{way}{level}" for way in ("down", "up") for level in range(1, 5)]
+    edges = {(edge.source, edge.target) for edge in scene.edges}
+    assert {("down3/", "up1/"), ("down2/", "up2/"), ("down1/", "up3/"), ("inc/", "up4/")} <= edges
+
+
+@pytest.mark.parametrize("exporter", ["export", "dynamo", "older"])
+def test_a_detector_is_its_stages_in_their_order(scene_of: Callable[[str, str], Scene], exporter: str) -> None:
+    scene = scene_of("detector", exporter)
+    shown = {node.label.split()[0].partition("/")[0] for node in scene.nodes}
+    assert {f"model.{number}" for number in range(19)} <= shown | {"model.10", "model.12"}
+    if exporter != "older":
+        assert {"model.9 SPPF", "model.18 Detect", "model.4 C2f"} <= {node.label for node in scene.nodes}
