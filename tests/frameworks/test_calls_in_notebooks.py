@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from IPython.utils.capture import capture_output
 
 from graphcore.graph import Graph
 from graphcore.runtime import Trace, ValueRecords
@@ -163,3 +164,17 @@ def test_the_line_of_the_first_bad_value_is_said(shell: NotebookShell, page: Pag
     assert "produced at cell In [" in values.first_bad.cause
     assert "], line 8 (return self.last(torch.log(" in values.first_bad.cause
     assert values.first_bad.cause.endswith("; its inputs were finite")
+
+
+def test_a_fault_of_jax_without_an_error_has_a_remark_under_the_cell(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("jax")
+    assert shell.run(
+        "import jax.numpy as jnp\np, y = jnp.ones(3), jnp.ones((3, 1))\ndef loss(p, y): return ((p - y) ** 2).mean()", "a"
+    ).success
+    with capture_output() as captured:
+        assert shell.run("%graph loss(p, y)", "b").success
+    page.says("ready")
+    remarks = [output.data["text/plain"] for output in captured.outputs if "--jp-warn-color1" in (output.data or {}).get("text/html", "")]
+    assert len(remarks) == 1
+    assert "A vector (3,) and a column (3, 1) make a matrix (3, 3) in sub" in remarks[0]
+    assert "line 3" in remarks[0]

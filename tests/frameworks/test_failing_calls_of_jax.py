@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode
@@ -105,6 +106,26 @@ def other_trees(p: Any, q: Any) -> Any:
     return jax.tree.map(jnp.add, p, q)
 
 
+def squared(x: Any) -> Any:
+    return x @ x
+
+
+def by_numpy(x: Any) -> Any:
+    return np.asarray(x)
+
+
+def convolved(x: Any, k: Any) -> Any:
+    return lax.conv(x, k, (1, 1), "SAME")
+
+
+def set_first(x: Any) -> Any:
+    return x.at[0].set(jnp.ones(3))
+
+
+def stacked(x: Any) -> Any:
+    return jnp.stack([x, x.T])
+
+
 class Fault(NamedTuple):
     """A call that fails, the op that fails, the line, and what its message says."""
 
@@ -177,6 +198,17 @@ FAULTS: dict[str, Fault] = {
         ("one with the keys ('a',) and one with ('b',)",),
     ),
     "no number": Fault(jax.grad(jnp.sin), (X,), "jax.grad", "", ("a result of shape (2, 4)", "`.sum()`")),
+    "square": Fault(squared, (X,), "jax.dot_general", "return x @ x", ("4 is axis 1 of x; 2 is axis 0 of x",)),
+    "numpy": Fault(by_numpy, (X,), "jax.array", "return np.asarray(x)", ("Use the function of `jax.numpy`", "float32[2,4]")),
+    "channels": Fault(
+        convolved,
+        (jnp.ones((1, 2, 8, 8)), jnp.ones((1, 3, 3, 3))),
+        "jax.conv_general_dilated",
+        'return lax.conv(x, k, (1, 1), "SAME")',
+        ("2 is axis 1 of x", "3 is axis 1 of k"),
+    ),
+    "set": Fault(set_first, (X,), "jax.set", "return x.at[0].set(jnp.ones(3))", ("3 is made by broadcast_in_dim (", "4 is axis 1 of x")),
+    "stack": Fault(stacked, (X,), "jax.stack", "return jnp.stack([x, x.T])", ("arrays of one shape. Came: (2, 4), (4, 2).",)),
 }
 
 

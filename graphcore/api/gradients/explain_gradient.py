@@ -51,9 +51,10 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
 
     Args:
         y: a tensor. For PyTorch a function without arguments that computes the loss, which is called once on copies of all modules and tensors; or
-            a tensor of PyTorch, whose record names no lines.
+            a tensor of PyTorch, whose record names no lines. For JAX such a function too, or a `functools.partial` of a function or of its
+            `jax.grad` with all arguments; it is computed once, equation by equation.
         x: a tensor or variable of the same graph; for a resource variable all reads that `y` uses, and their sum. For PyTorch a tensor, or the
-            dotted name of one in a module, such as "fc.weight".
+            dotted name of one in a module, such as "fc.weight". For JAX an array that the function uses, or its name, such as "params['w']".
         stop_gradients: that of `gc.gradients`.
 
     Returns:

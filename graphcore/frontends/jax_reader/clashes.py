@@ -27,7 +27,8 @@ def chains_of(failure: Failure, said: Explained, reader: JaxprReader) -> list[st
     operands = [(tuple(value.shape), _of_operand(level, value, origins, reader.arrays)) for value in level.operands]
     if said.sizes == "numbers":
         axes = [axis for operand in operands for axis in zip(*operand, strict=True) if axis[0] in said.numbers]
-        axes += list(_of_parameter(failure, level, origins, said.numbers))
+    elif said.sizes == "parameter":
+        axes = list(_of_parameter(failure, level, origins, operands))
     else:
         axes = list(_clashing(said, failure, operands))
     return [f"{size} is {origin}" for size, origin in dict.fromkeys(axes) if origin][:_MOST]
@@ -122,13 +123,20 @@ def _contracted(failure: Failure, number: int, rank: int) -> int:
     return rank - 1 if number == 0 else max(rank - 2, 0)
 
 
-def _of_parameter(failure: Failure, level: Level, origins: AxisOrigins, numbers: Sequence[int]) -> Iterator[_Axis]:
-    """The sizes of the parameter that Flax's message names."""
-    match = re.search(r'(?i)for parameter "(\w+)" in "/?([\w/]*)"', str(failure.error))
-    if match is None:
+def _of_parameter(
+    failure: Failure, level: Level, origins: AxisOrigins, operands: Sequence[tuple[tuple[Any, ...], Origins]]
+) -> Iterator[_Axis]:
+    """The sizes of an input of a layer of Flax and of its parameter that do not fit."""
+    text = str(failure.error)
+    match = re.search(r'(?i)for parameter "(\w+)" in "/?([\w/]*)"', text)
+    shapes = [tuple(map(int, re.findall(r"\d+", shape))) for shape in re.findall(r"shape \(([\d, ]+)\)", text)]
+    if match is None or len(shapes) != 2 or len(shapes[0]) != len(shapes[1]):
         return
+    places = [place for place, (asked, present) in enumerate(zip(*shapes, strict=True)) if asked != present]
+    asked_sizes = [shapes[0][place] for place in places]
+    yield from [axis for operand in operands for axis in zip(*operand, strict=True) if axis[0] in asked_sizes]
     path = "".join([f"['{part}']" for part in (*match[2].split("/"), match[1]) if part])
     program = level.program
     for variable, name in zip(program.invars, arg_names(program), strict=False):
-        if name.endswith(path):
-            yield from [(size, origin) for size, origin in zip(variable.aval.shape, origins.of(variable), strict=True) if size in numbers]
+        if name.endswith(path) and len(variable.aval.shape) == len(shapes[1]):
+            yield from [(variable.aval.shape[place], origins.of(variable)[place]) for place in places]

@@ -71,7 +71,7 @@ def _failed(level: Level, failure: Failure, refs: Sequence[InputRef], title: str
     """The node of the operation that failed."""
     library = level.called
     if called is not None:
-        op, leaf = f"jax.{library or 'jit'}", called.name
+        op, leaf = f"jax.{library or 'jit'}", called.name.strip("<>")
     elif library:
         op, leaf = f"jax.{failure.primitive or library}", library
     else:

@@ -182,11 +182,14 @@ def _note_call(level: Level, frames: list[FrameType]) -> None:
     is_line = bool(level.frames) and bool(frames) and is_of_user(frames[0].f_code.co_filename)
     below = frames[1:] if is_line else frames
     level.called = _title(below)
+    first = _operands((below or frames)[0]) if frames else []
     for frame in below or frames:
         operands = list({id(value): value for value in _operands(frame)}.values())
         is_own = all(level.variable(value) is not None or not hasattr(value, "_trace") for value in operands)
         if len(operands) >= len(level.operands) and (is_own or not level.operands):
             level.operands = operands
+    if set(map(id, first)) == set(map(id, level.operands)):
+        level.operands = first  # which takes a value twice where the user does
 
 
 def _operands(frame: FrameType) -> list[Any]:

@@ -102,6 +102,25 @@ _ROWS: Final = (
         "Take sizes from `x.shape`, or make the argument static (`static_argnums`)",
     ),
     _Row(
+        r"The numpy.ndarray conversion method __array__\(\) was called on traced array with shape (\S+)",
+        "a value that Python knows while it traces, as functions of NumPy take it",
+        "a traced array {0}, which has no value yet",
+        "Use the function of `jax.numpy` in place of NumPy's",
+    ),
+    _Row(
+        r"lhs feature dimension size .*but (\d+) // \d+ != (\d+)",
+        "equal numbers of channels of input and kernel",
+        "{0} and {1}",
+        sizes="numbers",
+    ),
+    _Row(r"All input arrays must have the same shape. Got (.+?)\.?$", "arrays of one shape", "{0}"),
+    _Row(
+        r"Incompatible types for broadcasting: input type=(\S+) and requested type=(\S+)",
+        "a value that fits the place: {1}",
+        "{0}",
+        sizes="numbers",
+    ),
+    _Row(
         r"(?:Encountered an unexpected tracer|leaked|escaped)",
         "values of the trace that runs now",
         "a tracer that another trace has left behind",
@@ -130,7 +149,7 @@ _ROWS: Final = (
         "a parameter of shape {0} for this input",
         "one of shape {1}",
         "Initialize the parameters anew with an input of this shape",
-        "numbers",
+        "parameter",
     ),
     _Row(
         r'Could not find parameter named "(\w+)" in scope "(.*?)"',
