@@ -1,4 +1,4 @@
-"""Command line: `inspect FILE` summarises a graph or model, `view` draws it, `diff A B` compares two."""
+"""Command line: `graphloupe FILE`, or `python -m graphcore view FILE`, draws a model; `stats`, `inspect` and `diff` tell of it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,33 @@ import sys
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_module
+from typing import Final
 
-from graphcore.api import graph_diff, load
+from graphcore.api import costs, graph_diff, load
 from graphcore.api.summary import summarize_graph
+from graphcore.costing.costs import amount_text, short
 from graphcore.definitions.wire.saved_model import INIT_SIGNATURE
 from graphcore.difference import GraphDiff
-from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
 from graphcore.graph import Graph
+
+_COMMANDS: Final = {
+    "view": "write an interactive page that opens without a network",
+    "stats": "print multiply-adds, parameters and bytes, in all and by scope",
+    "inspect": "print what a file holds",
+    "diff": "print what is different in a second file",
+    "lab": "open JupyterLab, where %%load_ext kernelext shows graphs beside the cells",
+}
+_EXAMPLES: Final = """examples:
+  {program} resnet50.onnx                 view a model in the browser
+  {program} view model.pt2 -o model.svg   draw it to a file
+  {program} stats model.tflite            how large it is
+  {program} diff before.pb after.pb       what has changed
+"""
+_MOST_SCOPES: Final = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,25 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, or 1 after an error, which is printed to the error stream.
     """
-    parser = argparse.ArgumentParser(prog="python -m graphcore", description="Looks at graph files.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, words in (("inspect", "print what a file holds"), ("view", "write an interactive page that opens without a network")):
-        command = commands.add_parser(name, help=words, description=words)
-        command.add_argument(
-            "file", type=Path, help="a graph of TensorFlow, or a model of another framework: ONNX, PyTorch, Keras, TFLite, ..."
-        )
-        command.add_argument("--tags", help="which graph of a SavedModel that holds several: its tags, separated by commas")
-        if name == "view":
-            words = "the file to write: .html, .svg, .dot, .mmd or .txt; FILE.html by default, which is opened in a browser if there is one"
-            command.add_argument("-o", "--output", type=Path, help=words)
-            command.add_argument("--serve", action="store_true", help="show it in a browser instead, anew whenever the file changes")
-            command.add_argument("--port", type=int, default=0, help="with --serve, the port; any free one by default")
-    words = "print what is different in a second file"
-    command = commands.add_parser("diff", help=words, description=words)
-    command.add_argument("file", type=Path, metavar="A", help="the earlier graph file")
-    command.add_argument("other", type=Path, metavar="B", help="the later graph file")
-    command.add_argument("-o", "--output", "--out", type=Path, help="draw it as well, to this file: .html, .svg, .dot, .mmd or .txt")
-    options = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words and words[0] not in _COMMANDS and not words[0].startswith("-"):
+        words = ["view", *words]  # the file alone
+    options = _parser().parse_args(words)
     try:
         with _collection_paused():
             text = _run(options)
@@ -56,8 +60,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _parser() -> argparse.ArgumentParser:
+    program = "python -m graphcore" if Path(sys.argv[0]).name == "__main__.py" else Path(sys.argv[0]).name
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Shows graphs and models of TensorFlow, ONNX, PyTorch, JAX, Keras, TFLite and others. A file alone is viewed.",
+        epilog=_EXAMPLES.format(program=program),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in ("view", "stats", "inspect"):
+        words = _COMMANDS[name]
+        command = commands.add_parser(name, help=words, description=words)
+        command.add_argument(
+            "file", type=Path, help="a graph of TensorFlow, or a model of another framework: ONNX, PyTorch, Keras, TFLite, ..."
+        )
+        command.add_argument("--tags", help="which graph of a SavedModel that holds several: its tags, separated by commas")
+        if name == "view":
+            words = "the file to write: .html, .svg, .dot, .mmd or .txt; FILE.html by default, which is opened in a browser if there is one"
+            command.add_argument("-o", "--output", type=Path, help=words)
+            command.add_argument("--serve", action="store_true", help="show it in a browser instead, anew whenever the file changes")
+            command.add_argument("--port", type=int, default=0, help="with --serve, the port; any free one by default")
+    words = _COMMANDS["diff"]
+    command = commands.add_parser("diff", help=words, description=words)
+    command.add_argument("file", type=Path, metavar="A", help="the earlier graph file")
+    command.add_argument("other", type=Path, metavar="B", help="the later graph file")
+    command.add_argument("-o", "--output", "--out", type=Path, help="draw it as well, to this file: .html, .svg, .dot, .mmd or .txt")
+    words = _COMMANDS["lab"]
+    command = commands.add_parser("lab", help=words, description=words)
+    command.add_argument("options", nargs=argparse.REMAINDER, help="options of JupyterLab, such as a notebook or --port")
+    return parser
+
+
 def _run(options: argparse.Namespace) -> str:
     """Run a command. Returns the text to print."""
+    if options.command == "lab":
+        return _lab(options.options)
     path: Path = options.file
     if options.command == "diff":
         diff = graph_diff(path, options.other)
@@ -77,7 +115,31 @@ def _run(options: argparse.Namespace) -> str:
         if options.output is None:
             _open_in_browser(Path(written.strip()))
         return written
+    if options.command == "stats":
+        return f"{path}  {_bytes_in(path):,} bytes\n{_stats(graph)}"
     return f"{path}  {_bytes_in(path):,} bytes\n{summarize_graph(graph)}"
+
+
+def _stats(graph: Graph) -> str:
+    """The costs of a graph, and those of its largest scopes."""
+    counted = costs(graph)
+    scopes = sorted(counted.scopes().items(), key=lambda item: -item[1].weight())[:_MOST_SCOPES]
+    lines = [f"  {name:<32} {amount_text(cost.multiply_adds):>12}   {short(cost.parameters):>10}" for name, cost in scopes if cost.weight()]
+    table = [f"\n  {'scope':<32} {'multiply-adds':>12}  {'parameters':>10}", *lines] if lines else []
+    return "\n".join([str(counted), *table, ""])
+
+
+def _lab(words: Sequence[str]) -> str:
+    """Run JupyterLab until the user stops it.
+
+    Raises:
+        FailedPreconditionError: it is not installed.
+    """
+    if find_spec("jupyterlab") is None:
+        raise FailedPreconditionError("JupyterLab is not installed: pip install 'graphloupe[lab]'")
+    sys.argv = ["jupyter-lab", *words]
+    run_module("jupyterlab", run_name="__main__")
+    return ""
 
 
 @contextmanager

@@ -36,6 +36,10 @@ class NodeCost:
             self.weight_bytes + other.weight_bytes,
         )
 
+    def weight(self) -> int:
+        """A number by which scopes are put in order: multiply-adds for sizes of 1, and parameters."""
+        return self.multiply_adds.value(dict.fromkeys(self.multiply_adds.names, 1)) + self.parameters
+
     def times(self, count: Expression) -> NodeCost:
         """The costs of `count` runs, which share their weights."""
         return NodeCost(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc as collector
+import re
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -171,3 +173,34 @@ def test_diff_tells_what_is_different_in_a_second_file(tmp_path: Path, capsys: p
     assert capsys.readouterr().out == "No difference\n"
     assert main(["diff", str(paths[0]), str(tmp_path / "missing.pb")]) == 1
     assert "missing.pb" in capsys.readouterr().err
+
+
+def test_a_file_alone_is_viewed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(DATA / "mobilenetv2.pb"), "-o", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'page.html'}\n"
+    assert (tmp_path / "page.html").stat().st_size > 100_000
+
+
+def test_stats_tells_how_large_a_model_is_and_where(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stats", str(DATA / "mobilenetv2.pb")]) == 0
+    told = capsys.readouterr().out
+    assert "10.7 M multiply-adds\n23 M operations\n" in told
+    assert re.search(r"\n  mobilenetv2_0\.35_96_1 +10\.7 M +0\n", told)
+
+
+def test_the_help_shows_every_command_and_examples() -> None:
+    told = run("--help")
+    assert told.returncode == 0
+    for text in ("view", "stats", "inspect", "diff", "lab", "%load_ext kernelext", "resnet50.onnx", "examples:"):
+        assert text in told.stdout
+
+
+def test_lab_says_what_to_install_where_jupyterlab_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("graphcore.__main__.find_spec", lambda _name: None)
+    assert main(["lab"]) == 1
+    assert capsys.readouterr().err == "error: JupyterLab is not installed: pip install 'graphloupe[lab]'\n"
+
+
+def test_the_installed_command_is_the_same() -> None:
+    (script,) = [entry for entry in entry_points(group="console_scripts") if entry.name == "graphloupe"]
+    assert script.load() is main

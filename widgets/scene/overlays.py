@@ -118,7 +118,8 @@ def _pairs(numbers: Any) -> Iterable[tuple[Any, Any]]:
         InvalidArgumentError: it has none.
     """
     if isinstance(numbers, Costs):
-        return [(name, cost.multiply_adds.value(dict.fromkeys(cost.multiply_adds.names, 1))) for name, cost in numbers.nodes.items()]
+        amounts = [(name, cost.multiply_adds) for name, cost in numbers.nodes.items()]
+        return [(name, amount.value(dict.fromkeys(amount.names, 1))) for name, amount in amounts if amount.terms]
     if isinstance(numbers, str | Path):
         return read_numbers(Path(numbers)).items()
     if hasattr(numbers, "iter_rows"):  # a table of polars

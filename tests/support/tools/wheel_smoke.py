@@ -97,6 +97,7 @@ def main() -> None:
         python = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
         run([python, *PIP, "install", wheel], folder)
         run([python, "-W", "error", "-c", USE], empty)
+        run([python.parent / "graphloupe", "--help"], empty)
 
 
 if __name__ == "__main__":
