@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from graphcore.difference import GraphDiff
-from graphcore.frontends.lowering import OUTPUT
 from graphcore.frontends.record import ForeignRecord
 
 MOST_NAMES: Final = 3
@@ -37,19 +36,20 @@ class LayerChanges:
         come = _outermost([path for path in new if path not in old and path not in moved.values() and not _within(path, replaced)])
         whole = [*gone, *come, *replaced]
         touched = [name for name, change in diff.changed.items() if _is_own({part.kind for part in change.changes}, follows=change.follows)]
-        failed = any(node.error for state in (diff.before, diff.after) for node in state.nodes.values())
+        failed, fails = [any(node.error for node in state.nodes.values()) for state in (diff.before, diff.after)]
+        added, removed = (() if failed else diff.added), (() if fails else diff.removed)  # a call that fails does not reach the rest
         changed: dict[str, None] = {}
         self.outside: list[str] = []
-        for name in (*diff.added, *diff.removed, *touched):
+        for name in (*added, *removed, *touched):
             owner = _owner(name, {**old, **new})
             if owner and not _within(owner, whole):
                 changed[owner] = None
-            elif not owner and not (failed and (diff.after.nodes.get(name) or diff.before.nodes[name]).op == OUTPUT):
-                self.outside.append(name)  # a call that fails has no results
+            elif not owner:
+                self.outside.append(name)
         renamed = [f"{old[first]} \u2192 {new.get(last, last)}" for first, last in moved.items()]
         self.parts = [
-            self._counted("+", come, "", [self._titled(path, after) for path in come]),
-            self._counted("\u2212", gone, "", [self._titled(path, before) for path in gone]),
+            self._counted(*(("", come, " reached") if failed else ("+", come, "")), [self._titled(path, after) for path in come]),
+            self._counted(*(("", gone, " not reached") if fails else ("\u2212", gone, "")), [self._titled(path, before) for path in gone]),
             self._counted("", replaced, " replaced", [self._exchanged(path) for path in replaced]),
             self._counted("", renamed, " renamed", renamed),
             self._counted("", list(changed), " changed", [self._titled(path, after) for path in changed]),

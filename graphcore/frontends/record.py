@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
+from graphcore.frontends.foreign import ModuleCall
 from graphcore.frontends.words import plain_text, weight_bytes
 from graphcore.graph.attached import Attached
-from graphcore.source import SourceLocation, cell_runs
+from graphcore.source import CellRun, SourceLocation, cell_runs
 
 if TYPE_CHECKING:
     from graphcore.attrs import Array
     from graphcore.frontends.foreign import ForeignGraph, ForeignNode
     from graphcore.graph import Graph, Node
 
+NO_MODULE: Final = ModuleCall("")
+"""Stands for being in no module."""
 SHORT_BYTES: Final = 128
 """Constants of at most so many bytes are read to be shown in their boxes."""
 
@@ -31,15 +34,9 @@ class ForeignLocation(SourceLocation, frozen=True, kw_only=True):
         return self.line_text
 
     @property
-    def cell(self) -> str:
-        """The label of the cell whose code has the line, "" for a line of a file."""
-        run = cell_runs.get(self.file)
-        return "" if run is None else run.label
-
-    @property
-    def holder(self) -> None:
-        """None: no cell has made the node."""
-        return
+    def holder(self) -> CellRun | None:
+        """The cell of this kernel that holds the line, where a call was traced; None for another file."""
+        return cell_runs.get(self.file)
 
 
 @dataclass(slots=True)
@@ -87,9 +84,11 @@ class ForeignRecord:
         lines = [(name, f"{plain_text(value)} (default)") for name, value in known.defaults.items() if name not in known.attrs]
         if known.name != node.name:
             lines.append(("name in the source", known.name))
-        if known.modules:
+        if known.modules and known.modules[-1] != NO_MODULE:
             inner = known.modules[-1]
-            lines.append(("module", f"{inner.path} ({inner.type_name})" if inner.type_name else inner.path))
+            lines.append(
+                ("module", f"{inner.path} ({inner.type_name})" if inner.path and inner.type_name else inner.path or inner.type_name)
+            )
         lines += [(f"note on {port.name or f'output {i}'}", port.note) for i, port in enumerate(known.outputs) if port.note]
         if len(known.frames) > 1:
             lines.append(("called from", " < ".join(f"{frame.file}:{frame.line}" for frame in known.frames[-2::-1][:8])))

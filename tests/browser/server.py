@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import secrets
@@ -24,6 +25,15 @@ ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 90.0
 STOP_SECONDS = 10.0
 QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+
+
+def lab_python() -> str:
+    """The interpreter of the environment with JupyterLab, whose packages the running one may only share."""
+    package = importlib.util.find_spec("jupyterlab")
+    assert package is not None, "JupyterLab is not installed"
+    assert package.origin is not None, "JupyterLab is a package with files"
+    environment = next((folder for folder in Path(package.origin).parents if (folder / "pyvenv.cfg").is_file()), None)
+    return sys.executable if environment is None else str(environment / "bin" / "python")
 
 
 def free_port() -> int:
@@ -58,7 +68,7 @@ def install_shared_data(home: Path) -> None:
 
 @dataclass
 class LabServer:
-    """JupyterLab of the running interpreter's environment, serving `home / "work"` on 127.0.0.1.
+    """JupyterLab with kernels of the running interpreter, serving `home / "work"` on 127.0.0.1.
 
     Every folder that Jupyter writes to is under `home`, so that neither the user's settings nor an earlier run matter; one `home` for all
     notebooks of a run keeps the key that makes a saved notebook trusted.
@@ -132,7 +142,7 @@ class LabServer:
         self.kernels.start()
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jupyterlab", *options], env=environment, cwd=self.work, stdout=log, stderr=log
+                [lab_python(), "-m", "jupyterlab", *options], env=environment, cwd=self.work, stdout=log, stderr=log
             )
         deadline = time.monotonic() + START_SECONDS
         while not self.answers():

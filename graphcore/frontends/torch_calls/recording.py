@@ -210,7 +210,9 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         collected = collect(given, self._named, {})
         title = title_of(func)
         leaf = title.rpartition(".")[2]
-        name = self.names.unique(f"{self._modules[-1].path}/{leaf}" if self._modules else leaf)  # numbered in each module
+        name = self.names.unique(
+            f"{self._modules[-1].path}/{leaf}" if self._modules and self._modules[-1].path else leaf
+        )  # numbered in each module
         node = ForeignNode(
             name,
             title,
