@@ -1,4 +1,4 @@
-"""Command line: `graphloupe FILE`, or `python -m graphcore view FILE`, draws a model; `stats`, `inspect` and `diff` tell of it."""
+"""Command line: `graphloupe FILE`, or `python -m graphcore view FILE`, draws a model; see `--help`."""
 
 from __future__ import annotations
 
