@@ -292,6 +292,12 @@ def test_a_computed_loss_is_explained_by_its_record() -> None:
     assert gc.explain_gradient(inner.sum(), inner).cuts[0].kind == "not a leaf"
 
 
+def test_a_name_is_that_in_the_whole_module_before_that_in_a_part() -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4)))
+    told = [gc.explain_gradient(lambda: net(X).sum(), name).gradient for name in ("0.weight", "1.0.weight", "net.0.bias")]
+    assert told == ["net.0.weight.grad", "net.1.0.weight.grad", "net.0.bias.grad"]
+
+
 def test_names_and_results_that_do_not_fit_are_refused() -> None:
     net = Net()
 

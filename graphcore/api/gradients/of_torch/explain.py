@@ -109,13 +109,17 @@ def _explained(call: Call, made: Recording, x: Any, name: str) -> GradientExplan
 def _tensor_named(name: str, copies: Copies) -> tuple[Any, str]:
     """The tensor with a dotted name in one of the modules, and its full name."""
     known: dict[str, Any] = {}
+    whole: dict[str, Any] = {}
     for prefix, module in copies.modules:
         for path, twin in [*module.named_parameters(remove_duplicate=False), *module.named_buffers()]:
-            known.setdefault(f"{prefix}.{path}" if prefix else path, copies.original[id(twin)])
-    exact = {path: tensor for path, tensor in known.items() if path == name or path.endswith(f".{name}")}
-    if name in exact or len({id(tensor) for tensor in exact.values()}) == 1:
-        path = name if name in exact else next(iter(exact))
-        return exact[path], path
+            full = f"{prefix}.{path}" if prefix else path
+            known.setdefault(full, copies.original[id(twin)])
+            if name in {full, path}:
+                whole[full] = known[full]
+    exact = whole or {path: tensor for path, tensor in known.items() if path.endswith(f".{name}")}
+    if len({id(tensor) for tensor in exact.values()}) == 1:
+        path, tensor = next(iter(exact.items()))
+        return tensor, path
     near = ", ".join(sorted(exact) or get_close_matches(name, known, n=4, cutoff=0.3)) or "none"
     many = "several tensors have that name" if exact else "no module of the computation has a tensor of that name"
     raise InvalidArgumentError(f"explain_gradient requires the name of one tensor, got '{name}': {many}; there are: {near}")

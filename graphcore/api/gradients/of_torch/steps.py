@@ -54,15 +54,15 @@ class Steps:
         self.sums = tuple([self._sum(function, number) for function, number in backward.parts if function in leading])
         path = forward.path_to_result(self._start)
         self.paths = (tuple([forward.shown(name) for name in path]),) if path else ()
-        self.path_count = max(self._count(order), 1)
+        self.path_count = max(self._count(carrying), 1)
 
-    def _count(self, order: list[str]) -> int:
+    def _count(self, carrying: Collection[Ref]) -> int:
         """The number of ways, by calls."""
         counts: dict[str, int] = {self._start[0]: 1}
-        for name in reversed(order):
-            taken = [self._forward.nodes[name].inputs[slot] for slot in self._slots[name]]
+        for name, node in self._forward.nodes.items():
+            taken = [ref[0] for ref in node.inputs if ref is not None and ref in carrying]
             if taken:
-                counts[name] = min(sum(counts.get(ref[0], 0) for ref in taken if ref is not None), MOST_COUNTED)
+                counts[name] = min(sum(counts.get(source, 0) for source in taken), MOST_COUNTED)
         return min(sum(counts.get(node, 0) for node, _ in self._forward.results), MOST_COUNTED)
 
     def _sum(self, function: Any, number: int) -> GradientSum:
