@@ -167,6 +167,23 @@ class ForeignFunction:
     doc: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class GradientEnd:
+    """A place where a gradient stops.
+
+    Attributes:
+        kind: as of a `GradientCut`.
+        node: the node at which it stops, "" if there is none.
+        reason: the reason; a sentence with the node as its subject.
+        path: the nodes from the tensor without a gradient to the result.
+    """
+
+    kind: str
+    node: str
+    reason: str
+    path: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class ForeignGraph:
     """A graph of another framework.
@@ -181,6 +198,7 @@ class ForeignGraph:
         notes: sentences for the reader: what is missing, what was left out.
         has_graph: False for weights without a graph.
         size_step: gives the step backwards from a size by the node, its output and the axis; None if there is none.
+        missing: nodes whose tensors were to have gradients and have none, with the places where these stop.
         docs: gives the op's documentation, by the op's name with its domain; "" if there is none.
         runner: makes what runs the model in its own framework, when a run is asked for; None if it can only be shown.
     """
@@ -194,5 +212,6 @@ class ForeignGraph:
     notes: list[str] = field(default_factory=list)
     has_graph: bool = True
     size_step: Callable[[ForeignNode, int, int], SizeStep | None] | None = None
+    missing: dict[str, list[GradientEnd]] = field(default_factory=dict)
     docs: Callable[[str], str] | None = None
     runner: Callable[[], Runner] | None = field(default=None, compare=False)

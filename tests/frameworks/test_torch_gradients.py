@@ -12,6 +12,7 @@ torch: Any = pytest.importorskip("torch")
 nn: Any = torch.nn
 
 from graphcore import from_source  # noqa: E402 - after the check for torch
+from graphcore.api.gradients.missing_gradients import missing_gradients  # noqa: E402 - as above
 from graphcore.frontends.frontend import Call  # noqa: E402 - as above
 from graphcore.frontends.record import foreign_of  # noqa: E402 - as above
 from graphcore.frontends.torch_calls.autograd import GradientRecorder  # noqa: E402 - as above
@@ -315,6 +316,26 @@ def test_an_error_of_the_backward_pass_is_at_the_call_that_changed_the_tensor() 
     assert "modified by an inplace operation" in failed.error.message
     assert failed.source is not None
     assert failed.source.text == "y.add_(1)"
+
+
+def test_a_parameter_without_a_gradient_is_an_edge_that_ends_with_its_reason() -> None:
+    first, last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def loss(x: Any) -> Any:
+        h = first(x).detach()
+        return last(h).sum()
+
+    graph = traced(loss, torch.ones(3, 4))
+    state = SceneState(mirror=True)
+    for box in ("first/", "last/"):
+        state.expand(box)
+    scene = build_scene(graph, state)
+    (gap,) = [node for node in scene.nodes if node.id.startswith("gap:")]
+    assert gap.label == "no gradient of weight, bias"
+    assert gap.error == "'detach' is .detach(), which ends gradients"
+    (edge,) = [edge for edge in scene.edges if edge.target == gap.id]
+    assert edge.label == "stopped at detach"
+    assert missing_gradients(traced(lambda x: last(first(x)), torch.ones(3, 4))) == []
 
 
 def test_views_made_by_properties_are_part_of_the_picture() -> None:

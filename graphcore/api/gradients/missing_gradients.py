@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +12,8 @@ from graphcore.api.gradients.described_cuts import described
 from graphcore.api.gradients.explain_gradient import reads_that_count
 from graphcore.api.gradients.explanation import GradientCut
 from graphcore.api.gradients.gradients import GradientCall, tensors_of
+from graphcore.frontends.foreign import GradientEnd
+from graphcore.frontends.record import foreign_of
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.passes.gradients.explanation.flow import Flow
 
@@ -33,8 +35,8 @@ class MissingGradient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def missing_gradients(graph: Graph) -> list[MissingGradient]:
-    """The gradients that calls of `gc.gradients` and optimizers have found to be None."""
-    missing = []
+    """The gradients that `gc.gradients`, optimizers or a call of another framework have found to be None."""
+    missing = _foreign(graph)
     for call, results in graph.derivations.made_by(GradientCall):
         gone = [x for x, gradient in zip(call.xs, results or (), strict=False) if gradient is None]
         ys = [y for y in call.ys[:_MOST_YS] if y in graph]
@@ -45,6 +47,30 @@ def missing_gradients(graph: Graph) -> list[MissingGradient]:
                 cuts = dict.fromkeys([described(cut) for flow in flows for read in _reads(first, x, flow) for cut in flow.cuts(read)])
                 missing.append(MissingGradient(x=first.node, cuts=tuple(cuts)))
     return missing
+
+
+def _foreign(graph: Graph) -> list[MissingGradient]:
+    record = foreign_of(graph)
+    if record is None or not record.source.missing:
+        return []
+    named = {node.name: found for name, node in record.nodes.items() if (found := graph.find(name)) is not None}
+    return [
+        MissingGradient(x=named[name], cuts=tuple([_cut(end, named) for end in ends]))
+        for name, ends in record.source.missing.items()
+        if name in named
+    ]
+
+
+def _cut(end: GradientEnd, named: Mapping[str, Node]) -> GradientCut:
+    node = named.get(end.node)
+    return GradientCut(
+        kind=end.kind,
+        node="" if node is None else node.name,
+        op="" if node is None else node.op,
+        reason=end.reason,
+        source=None if node is None else node.source,
+        path=tuple([named[name].name for name in end.path if name in named]),
+    )
 
 
 def _reads(first: Tensor, x: Any, flow: Flow) -> Sequence[Tensor]:

@@ -11,7 +11,7 @@ from graphcore.frontends.foreign import SourceFrame
 from graphcore.frontends.torch_calls.copying import Copies
 from graphcore.frontends.torch_calls.recording import SYMBOLIC, Originals, Recorder, States, frames_of, is_quiet, name_of, tensors_of, torch
 
-_TAKEN_OUT: Final = frozenset({"item", "numpy", "tolist", "__float__", "__int__", "__array__", "__complex__"})
+TAKEN_OUT: Final = frozenset({"item", "numpy", "tolist", "__float__", "__int__", "__array__", "__complex__"})
 """Functions that give a value of Python or NumPy, which no gradient leaves."""
 
 
@@ -69,13 +69,18 @@ class GradientRecorder(Recorder):
         for tensor in tensors_of([*args, *kwargs.values()]):
             self.claim_result(tensor)
         result = super().__torch_function__(func, types, args, kwargs)
-        if name_of(func) in _TAKEN_OUT and not isinstance(result, SYMBOLIC):
+        if name_of(func) in TAKEN_OUT and not isinstance(result, SYMBOLIC):
             self._call(func, args, kwargs, [])
         return result
 
     def state_name(self, tensor: Any) -> str:
         """The name of a copy in its module, or that of the variable; "" if it has none."""
         return self._states.get(id(tensor), ("", ""))[0]
+
+    def given(self) -> list[Any]:
+        """The tensors that no call has made: inputs, parameters and constants."""
+        kinds = {node.name for node in self.nodes if node.kind != "op"}
+        return [tensor for tensor, _ in self._kept if self._refs.get(id(tensor), ("", 0))[0] in kinds]
 
     def claim_result(self, tensor: Any) -> None:
         """Note that the node behind a tensor made the functions without an owner: those of custom functions."""

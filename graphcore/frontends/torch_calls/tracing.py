@@ -22,6 +22,7 @@ from graphcore.frontends.torch_calls.backward import Backward
 from graphcore.frontends.torch_calls.branches import Decisions, sizes_by_values
 from graphcore.frontends.torch_calls.constructors import Constructors
 from graphcore.frontends.torch_calls.copying import Copies
+from graphcore.frontends.torch_calls.ends import missing_gradients
 from graphcore.frontends.torch_calls.failures import Failure, clash_of, places_of, words_of
 from graphcore.frontends.torch_calls.recording import Originals, Recorder, States, tensors_of
 from graphcore.frontends.torch_calls.special import follow_lazy_modules, refusal, unwrap_parts
@@ -84,7 +85,9 @@ def _drawn(call: Call) -> ForeignGraph:
     graph = graph_of(call, made)
     if call.gradients and made.error is None:
         with mode:
-            _mark_failure(graph, add_gradients(graph, made))
+            backward = add_gradients(graph, made)
+            _mark_failure(graph, backward)
+        graph.missing = missing_gradients(made.recorder, tensors_of(made.result), backward.leaves())
     return graph
 
 

@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from graphcore.api.gradients.explanation import GradientCut, GradientExplanation
-from graphcore.api.gradients.of_torch.cuts import Cuts
 from graphcore.api.gradients.of_torch.forward import Forward
 from graphcore.api.gradients.of_torch.past import explain_past
 from graphcore.api.gradients.of_torch.steps import Steps
@@ -16,6 +15,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.torch_calls.autograd import GradientRecorder
 from graphcore.frontends.torch_calls.copying import Copies, Twins
+from graphcore.frontends.torch_calls.ends import Ends
 from graphcore.frontends.torch_calls.keeping import kept_settings
 from graphcore.frontends.torch_calls.recording import tensors_of, torch
 from graphcore.frontends.torch_calls.surroundings import untouched
@@ -80,15 +80,15 @@ def _explained(call: Call, made: Recording, x: Any, name: str) -> GradientExplan
         )
     ref = recorder.ref(twin)
     x_name = name or recorder.state_name(twin) or forward.name(ref)
-    cuts = Cuts(forward, x, ref)
+    ends = Ends(forward, x, ref)
     end = next((function for function in backward.node_of if getattr(function, "variable", None) is twin), None)
     if end is None:
-        return GradientExplanation(y=y, x=x_name, cuts=tuple(cuts.all()), notes=notes)
-    steps = Steps(forward, backward, end, cuts.carrying)
+        return GradientExplanation(y=y, x=x_name, cuts=tuple(map(forward.cut, ends.all())), notes=notes)
+    steps = Steps(forward, backward, end, ends.carrying)
     values, zeros, failed = zero_cuts(forward, backward, steps, twin)
     if failed is not None:
         return GradientExplanation(y=y, x=x_name, error=failed.said, cuts=tuple(forward.changed_in_place(failed)), notes=notes)
-    not_leaf = cuts.not_a_leaf()
+    not_leaf = ends.not_a_leaf()
     return GradientExplanation(
         y=y,
         x=x_name,
@@ -101,7 +101,7 @@ def _explained(call: Call, made: Recording, x: Any, name: str) -> GradientExplan
         paths=steps.paths,
         steps=steps.steps,
         sums=steps.sums,
-        cuts=(*not_leaf, *zeros, *cuts.on_other_ways()),
+        cuts=tuple(map(forward.cut, [*not_leaf, *zeros, *ends.on_other_ways()])),
         notes=notes,
     )
 

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from graphcore.api.gradients.explanation import BackwardNode, GradientPart, GradientStep, GradientSum
-from graphcore.api.gradients.of_torch.forward import Forward, Ref
+from graphcore.api.gradients.of_torch.forward import Forward
 from graphcore.frontends.torch_calls.backward import Backward
+from graphcore.frontends.torch_calls.ways import Ref
 from graphcore.passes.gradients.explanation.paths import MOST_COUNTED
 
 

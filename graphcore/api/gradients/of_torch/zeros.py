@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphcore.api.gradients.explanation import GradientCut
 from graphcore.api.gradients.of_torch.forward import Forward
 from graphcore.api.gradients.of_torch.steps import Steps
+from graphcore.frontends.foreign import GradientEnd
 from graphcore.frontends.torch_calls.autograd import CallFacts, is_end
 from graphcore.frontends.torch_calls.backward import Backward, Failure
 
@@ -34,7 +34,7 @@ _REASONS: Final[dict[str, str]] = {
 }
 
 
-def zero_cuts(forward: Forward, backward: Backward, steps: Steps, twin: Any) -> tuple[Any, list[GradientCut], Failure | None]:
+def zero_cuts(forward: Forward, backward: Backward, steps: Steps, twin: Any) -> tuple[Any, list[GradientEnd], Failure | None]:
     """Run the backward pass.
 
     Returns:
@@ -57,7 +57,7 @@ def zero_cuts(forward: Forward, backward: Backward, steps: Steps, twin: Any) -> 
         onwards = [is_left for is_left, (following, _) in zip(passed, function.next_functions, strict=False) if following in on_way]
         if arrived and not any(onwards):
             ends[backward.owner(function)] = None
-    return values, [forward.cut("zero", name, _reason(forward.facts(name)), _way(forward, backward, steps, name)) for name in ends], None
+    return values, [GradientEnd("zero", name, _reason(forward.facts(name)), _way(forward, backward, steps, name)) for name in ends], None
 
 
 def _watcher(function: Any, flows: dict[Any, tuple[bool, list[bool]]]) -> Any:
@@ -76,6 +76,6 @@ def _reason(facts: CallFacts | None) -> str:
     return _REASONS.get(name, "passes no gradient on: its derivative is zero at these values")
 
 
-def _way(forward: Forward, backward: Backward, steps: Steps, name: str) -> list[str]:
+def _way(forward: Forward, backward: Backward, steps: Steps, name: str) -> tuple[str, ...]:
     start = (backward.owner(steps.on_way[-1]), 0)
-    return [*forward.path(start, name), *forward.path_to_result((name, 0))[1:]]
+    return *forward.path(start, name), *forward.path_to_result((name, 0))[1:]

@@ -1,12 +1,13 @@
-"""The calls of PyTorch that end a gradient, with the reasons."""
+"""The calls that end a gradient on the way to a tensor, with the reasons."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from graphcore.api.gradients.explanation import GradientCut
-from graphcore.api.gradients.of_torch.forward import Forward, Ref
-from graphcore.frontends.torch_calls.autograd import CallFacts
+from graphcore.frontends.foreign import GradientEnd
+from graphcore.frontends.torch_calls.autograd import TAKEN_OUT, CallFacts, GradientRecorder
+from graphcore.frontends.torch_calls.ways import Ref, Ways
 from graphcore.frontends.torch_reader.objects import word_of
 
 _SHAPES_ONLY: Final = frozenset(
@@ -14,13 +15,14 @@ _SHAPES_ONLY: Final = frozenset(
     + [f"new_{word}" for word in ("zeros", "ones", "full", "empty", "tensor")]
 )
 _MOST: Final = 8
+_MOST_MISSING: Final = 50
 
 
-class Cuts:
+class Ends:
     """The places where the gradient of a computation stops on the way to a tensor.
 
     Args:
-        forward: the computation.
+        ways: the computation.
         x: the tensor of the user.
         ref: its copy in the computation.
 
@@ -28,14 +30,14 @@ class Cuts:
         carrying: the tensors that depend on it, and that autograd follows to it.
     """
 
-    def __init__(self, forward: Forward, x: Any, ref: Ref) -> None:
-        self._forward = forward
+    def __init__(self, ways: Ways, x: Any, ref: Ref) -> None:
+        self._ways = ways
         self._x = x
         self._ref = ref
         self._ended: list[tuple[str, int]] = []
         self.carrying: set[Ref] = {ref} if x.requires_grad else set()
-        for name, node in forward.nodes.items():
-            facts = forward.facts(name)
+        for name, node in ways.nodes.items():
+            facts = ways.facts(name)
             if facts is None or not any(taken in self.carrying for taken in node.inputs):
                 continue
             for place, needs in enumerate(facts.needs_gradient):
@@ -44,23 +46,23 @@ class Cuts:
                 else:
                     self._ended.append((name, place))
 
-    def all(self) -> list[GradientCut]:
+    def all(self) -> list[GradientEnd]:
         """All of them, for a gradient that is None."""
-        x, forward = self._x, self._forward
+        x, ways = self._x, self._ways
         if not (x.is_floating_point() or x.is_complex()):
             return [self._at_x("dtype", f"is {word_of(x.dtype)}: only floating and complex tensors have gradients")]
         if not x.requires_grad:
             return [self._at_x("requires_grad", "has requires_grad=False, so autograd does not follow it: x.requires_grad_() changes that")]
-        if self._ref not in forward.before:
+        if self._ref not in ways.before:
             return self._without_way()
         found = [*self.not_a_leaf(), *self.on_other_ways()]
         if not found:
-            last = next((node for node, place in self.carrying if (node, place) in forward.results), "")
-            found.append(forward.cut("not differentiable", last, "has a gradient of its own, which gives none to this input"))
+            last = next((node for node, place in self.carrying if (node, place) in ways.results), "")
+            found.append(GradientEnd("not differentiable", last, "has a gradient of its own, which gives none to this input"))
         return found
 
-    def not_a_leaf(self) -> list[GradientCut]:
-        """The cut of a tensor that is a result itself, and keeps no `.grad`."""
+    def not_a_leaf(self) -> list[GradientEnd]:
+        """The end at a tensor that is a result itself, and keeps no `.grad`."""
         if self._x.is_leaf or self._x.retains_grad:
             return []
         made = type(self._x.grad_fn).__name__
@@ -70,56 +72,76 @@ class Cuts:
         )
         return [self._at_x("not a leaf", text)]
 
-    def on_other_ways(self) -> list[GradientCut]:
+    def on_other_ways(self) -> list[GradientEnd]:
         """Those on ways to the result."""
-        forward = self._forward
-        cuts: list[GradientCut] = []
+        ways = self._ways
+        ends: list[GradientEnd] = []
         for name, place in self._ended:
-            if (name, place) not in forward.before or len(cuts) == _MOST:
+            if (name, place) not in ways.before or len(ends) == _MOST:
                 continue
-            facts = forward.facts(name)
+            facts = ways.facts(name)
             assert facts is not None
             kind, reason = _reason(facts, place)
-            way = [*forward.path(self._ref, name), *forward.path_to_result((name, place))[1:]]
-            cuts.append(forward.cut(kind, name, reason, way))
-        return cuts
+            way = [*ways.path(self._ref, name), *ways.path_to_result((name, place))[1:]]
+            ends.append(GradientEnd(kind, name, reason, tuple(way)))
+        return ends
 
-    def _at_x(self, kind: str, reason: str) -> GradientCut:
-        return self._forward.cut(kind, self._ref[0], reason)
+    def _at_x(self, kind: str, reason: str) -> GradientEnd:
+        return GradientEnd(kind, self._ref[0], reason)
 
-    def _without_way(self) -> list[GradientCut]:
+    def _without_way(self) -> list[GradientEnd]:
         """The reasons why no result is computed from it."""
-        forward, ref = self._forward, self._ref
-        if not forward.takers.get(ref):
+        ways, ref = self._ways, self._ref
+        if not ways.takers.get(ref):
             return [self._unused()]
         behind, waiting = {ref[0]: None}, [ref]
         for tensor in waiting:
-            for taker in forward.takers.get(tensor, ()):
+            for taker in ways.takers.get(tensor, ()):
                 if taker not in behind:
                     behind[taker] = None
-                    waiting += forward.outputs(taker)
-        taken_out = [name for name in behind if not forward.nodes[name].outputs]
+                    waiting += ways.outputs(taker)
+        taken_out = [name for name in behind if (facts := ways.facts(name)) is not None and facts.function in TAKEN_OUT]
         if taken_out:
             text = "gives a number or array, not a tensor: autograd's record ends there, and what is computed from it has no gradient"
-            return [forward.cut("taken out", name, text, forward.path(ref, name)) for name in taken_out[:_MOST]]
-        last = [name for name in behind if not any(forward.takers.get(out) for out in forward.outputs(name))]
+            return [GradientEnd("taken out", name, text, tuple(ways.path(ref, name))) for name in taken_out[:_MOST]]
+        last = [name for name in behind if not any(ways.takers.get(out) for out in ways.outputs(name))]
         text = "gives a result that no call takes on the way to the loss"
-        return [forward.cut("unused", name, text, forward.path(ref, name)) for name in last[:_MOST]]
+        return [GradientEnd("unused", name, text, tuple(ways.path(ref, name))) for name in last[:_MOST]]
 
-    def _unused(self) -> GradientCut:
+    def _unused(self) -> GradientEnd:
         path = next((f"{name}.{part}" if name else part for name, part in self._places()), "")
         module, _, _ = path.rpartition(".")
-        called = {call.path for node in self._forward.nodes.values() for call in node.modules}
+        called = {call.path for node in self._ways.nodes.values() for call in node.modules}
         if path and module not in called:
             return self._at_x("never called", f"belongs to module '{module}', which the computation never calls" if module else _NOT_TAKEN)
         return self._at_x("no path", _NOT_TAKEN)
 
     def _places(self) -> list[tuple[str, str]]:
         """The modules that hold it, with its names in them."""
-        copies = self._forward.recorder.copies
+        copies = self._ways.recorder.copies
         twin = copies.twin_of(self._x)
         tables = [(name, [*module.named_parameters(), *module.named_buffers()]) for name, module in copies.modules]
         return [(name, path) for name, table in tables for path, tensor in table if tensor is twin]
+
+
+def missing_gradients(recorder: GradientRecorder, results: Sequence[Any], reached: Sequence[Any]) -> dict[str, list[GradientEnd]]:
+    """The leaf tensors that need a gradient and get none, by their nodes.
+
+    Args:
+        recorder: the record of a call.
+        results: its results.
+        reached: the leaf tensors that get one.
+    """
+    got = {id(tensor) for tensor in reached}
+    waiting = [tensor for tensor in recorder.given() if tensor.requires_grad and id(tensor) not in got]
+    if not waiting:
+        return {}
+    ways = Ways(recorder, results)
+    refs = {recorder.ref(tensor): tensor for tensor in waiting}
+    return {
+        ref[0]: Ends(ways, recorder.copies.original.get(id(tensor), tensor), ref).all()
+        for ref, tensor in list(refs.items())[:_MOST_MISSING]
+    }
 
 
 _NOT_TAKEN: Final = "is taken by no call of the computation"
