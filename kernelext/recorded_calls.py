@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphcore.api.run import run_of
 from graphcore.frontends.frontend import Call
+from graphcore.frontends.jax_call import array_versions
 from graphcore.frontends.record import is_earlier
 from graphcore.frontends.torch_call import tensor_versions
 from graphcore.graph import Graph
@@ -34,4 +35,4 @@ class RecordedCall(NamedGraph):
         return traced
 
     def _state(self, call: Call) -> object:
-        return key_of(call), tensor_versions(call)
+        return key_of(call), tensor_versions(call), array_versions(call)

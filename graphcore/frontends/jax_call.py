@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends import jaxpr
 from graphcore.frontends.frontend import Call, MadeCall
+from graphcore.frontends.function_values import values_used_by
 from graphcore.frontends.jax_reader.calls import Traced, traced
 from graphcore.frontends.jax_reader.failed_calls import failed_call
 from graphcore.frontends.jax_reader.named_arrays import named_arrays
@@ -83,3 +84,13 @@ def _traced(call: Call) -> tuple[ForeignGraph, Traced]:
 
 def _is_of_jax(value: object) -> bool:
     return type(value).__module__.partition(".")[0] in {"jax", "jaxlib"}
+
+
+def array_versions(call: Call) -> tuple[object, ...]:
+    """A key that changes with the arrays of JAX that a call takes or uses; they never change."""
+    jax: Any = sys.modules.get("jax")
+    if jax is None:
+        return ()
+    values = [call.function, *call.args, *call.kwargs.values()]
+    used = [*values, *[other for value in values for other in values_used_by(value)]]
+    return tuple([id(leaf) for leaf in jax.tree_util.tree_leaves(used) if isinstance(leaf, jax.Array)])

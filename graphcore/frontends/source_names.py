@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from graphcore.errors import GraphError
-from graphcore.frontends.record import ForeignRecord, foreign_of
+from graphcore.frontends.record import ForeignBody, ForeignRecord, foreign_of
 from graphcore.frontends.words import valid_part
 from graphcore.runtime.runners import NodeNames
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignFunction
+    from graphcore.graph import Node
 
 
 def names_in(record: ForeignRecord) -> NodeNames:
     """The names of the nodes of a graph, and of the functions that they call, by those in its source."""
     titles = titles_of(record.source.functions)
 
+    @cache
+    def opened(title: str) -> ForeignBody | None:
+        try:
+            return record.body(title, "")
+        except GraphError:  # no view opens this function
+            return None
+
     def inner(key: str) -> tuple[str, Mapping[str, str]] | None:
         title = titles.get(key)
-        try:
-            body = None if title is None else foreign_of(record.body(title, "").graph)
-        except GraphError:  # no view opens this function
-            body = None
-        return None if title is None or body is None else (title, _names(body))
+        body = None if title is None else opened(title)
+        inside = None if body is None else foreign_of(body.graph)
+        return None if title is None or inside is None else (title, _names(inside))
 
-    return NodeNames(_names(record), inner)
+    def bodies(title: str) -> Mapping[str, Node]:
+        body = opened(title)
+        return {} if body is None else {node.name: node for node in body.graph.op_nodes()}
+
+    return NodeNames(_names(record), inner, bodies)
 
 
 def titles_of(functions: Mapping[str, ForeignFunction]) -> dict[str, str]:

@@ -178,3 +178,32 @@ def test_a_fault_of_jax_without_an_error_has_a_remark_under_the_cell(shell: Note
     assert len(remarks) == 1
     assert "A vector (3,) and a column (3, 1) make a matrix (3, 3) in sub" in remarks[0]
     assert "line 3" in remarks[0]
+
+
+JAX_CODE = """
+import jax, jax.numpy as jnp
+w = jnp.ones(3)
+def turn(carry, row):
+    return carry + row, jnp.log(carry)
+def f(x):
+    return jax.lax.scan(turn, x.sum() * 0, x * w)
+x = jnp.arange(3.0)
+"""
+
+
+def test_a_function_of_jax_is_run_once_with_its_values_until_an_array_changes(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("jax")
+    assert shell.run(JAX_CODE, "a").success
+    assert shell.run("%graph values f(x)", "b").success
+    page.says("ready")
+    run = shown(page)
+    values = recorded_values_of(run)
+    assert values is not None
+    assert values.first_bad is not None
+    assert values.first_bad.tensor.call == "scan:scan"
+    assert values.first_bad.cause == "produced at cell In [2], line 4; its inputs were finite"
+    assert shell.run("y = f(x)", "c").success
+    assert shown(page) is run
+    assert shell.run("w = w * 2", "d").success
+    assert recorded_values_of(shown(page)) is None
+    assert "earlier version of the model" in values_note(shown(page))

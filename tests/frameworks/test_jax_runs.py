@@ -286,3 +286,20 @@ def test_a_program_is_run_with_values_by_order_and_by_name() -> None:
     program = jax.make_jaxpr(mlp)(X, jnp.ones((3, 4)))
     run = gc.run(program, X, w=jnp.ones((3, 4)))
     np.testing.assert_array_equal(run.result[0], mlp(X, jnp.ones((3, 4))))
+
+
+def test_a_bad_value_within_a_loop_says_where_it_came_about() -> None:
+    def looping(x: Any) -> Any:
+        def turn(carry: Any, _: Any) -> Any:
+            lower = carry - 2
+            return lower, jnp.sqrt(lower)  # here
+
+        return jax.lax.scan(turn, jnp.float32(5), jnp.arange(4))
+
+    _, _, values = recorded(gc.from_source(Call(looping, (X,))))
+    bad = values.first_bad
+    assert bad is not None
+    assert bad.tensor.call == "scan:scan#3"
+    assert [(one.node, one.max) for one in bad.inputs] == [("sub", -1.0)]
+    assert f"{line_of(looping)}" in bad.cause
+    assert bad.cause.endswith("its inputs were finite")

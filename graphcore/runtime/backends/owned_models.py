@@ -18,6 +18,7 @@ from graphcore.runtime.core.kernel_checks import explain_at
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.tracing import CPU, Trace
+from graphcore.runtime.core.value_records import ValueRecords
 from graphcore.runtime.engines import Engine
 from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.runners import NodeNames, Runner, RunRecord
@@ -102,8 +103,18 @@ class OwningFramework(ThisCpu):
     def trace(self, run: RecordedRun) -> Trace:
         """The trace of a run."""
         recorder = run.recorder
-        arrays = recorder.arrays
-        return Trace(lambda: recorder.events, run.program.nodes, peak_of(arrays), arrays, values=run.values)
+        arrays, values = recorder.arrays, run.values
+        return Trace(
+            lambda: recorder.events,
+            run.program.nodes,
+            peak_of(arrays),
+            arrays,
+            values=None if values is None else lambda: self._with_bodies(values()),
+        )
+
+    def _with_bodies(self, values: ValueRecords) -> ValueRecords:
+        values.bodies = self._model.names.bodies
+        return values
 
 
 class OwnedProgram:

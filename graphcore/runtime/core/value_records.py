@@ -27,6 +27,8 @@ Place = tuple[str, int, Around, str]
 """Frame, iteration, surrounding loops, and surrounding calls of a run of a node."""
 Key = tuple[str, str, int]
 """Call, node and output."""
+Bodies = Callable[[str], "Mapping[str, Node]"]
+"""Gives the nodes of a function by its name."""
 _NOWHERE: Final[Place] = ("", 0, (), "")
 
 
@@ -35,8 +37,8 @@ class BadValue(msgspec.Struct, frozen=True):
 
     Attributes:
         tensor: its statistics.
-        inputs: those of the inputs of its node, as far as they were recorded; () in functions.
-        cause: its origin in words: the line of its node and the state of the inputs, or that it came into the run; "" in functions.
+        inputs: those of the inputs of its node, as far as they were recorded; () in functions of this package.
+        cause: its origin in words: the line of its node and the state of the inputs, or that it came into the run; "" in functions of this package.
     """
 
     tensor: TensorStats
@@ -59,13 +61,17 @@ class ValueRecords:
     Attributes:
         stats: all statistics, one for each output of each run of a node; feeds first.
         same: for tensors of nodes that needed no kernel, the tensor with the same value.
+        bodies: gives the nodes of a function by its name, None where functions are instantiated for each call.
     """
 
-    __slots__ = ("_elsewhere", "_last", "_nodes", "same", "stats")
+    __slots__ = ("_elsewhere", "_last", "_nodes", "bodies", "same", "stats")
 
-    def __init__(self, stats: Sequence[TensorStats], same: Mapping[Key, Key], nodes: Sequence[Node] = ()) -> None:
+    def __init__(
+        self, stats: Sequence[TensorStats], same: Mapping[Key, Key], nodes: Sequence[Node] = (), bodies: Bodies | None = None
+    ) -> None:
         self.stats = tuple(stats)
         self.same = same
+        self.bodies = bodies
         self._last: dict[Key, TensorStats] = {(one.call, one.node, one.output): one for one in self.stats}
         self._nodes = {node.name: node for node in nodes}
         self._elsewhere = {**_late_reads(nodes), **computed_by(nodes)}
@@ -108,10 +114,10 @@ class ValueRecords:
         bad = next((one for one in self.stats if not one.is_finite), None)
         if bad is None:
             return None
-        node = self._nodes.get(bad.node) if not bad.call else None
+        node = self._node_of(bad)
         if node is None:
             return BadValue(bad, ())
-        inputs = [stats for stats in map(self.find, node.inputs) if stats is not None]
+        inputs = [stats for tensor in node.inputs if (stats := self.find(tensor, bad.call)) is not None]
         return BadValue(bad, tuple(inputs), _cause(node, inputs))
 
     def gradient_magnitudes(self, graph: Graph) -> list[Magnitude]:
@@ -130,6 +136,12 @@ class ValueRecords:
             return [] if last is None else runs.get((last.call, last.node, last.output), [])
 
         return magnitudes_of(graph, recorded)
+
+    def _node_of(self, one: TensorStats) -> Node | None:
+        if not one.call:
+            return self._nodes.get(one.node)
+        function = one.call.rpartition(" > ")[2].partition(":")[2].partition("#")[0]
+        return None if self.bodies is None else self.bodies(function).get(one.node)
 
     def _resolved(self, key: Key, seen: set[Key]) -> TensorStats | None:
         """The statistics of a tensor, or of the tensor with the same value."""

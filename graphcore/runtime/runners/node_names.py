@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from urllib.parse import quote, unquote
 
+from graphcore.runtime.core.value_records import Bodies
+
 Inner = Callable[[str], "tuple[str, Mapping[str, str]] | None"]
 """Gives the name in the graph of a function of the source, and the names of its nodes; None if the graph has no such function."""
 
@@ -30,9 +32,11 @@ class NodeNames:
     Args:
         names: those outside of functions; a node that has none keeps its own.
         inner: gives those in functions.
+        bodies: gives the nodes of a function of the graph by its name there.
     """
 
-    def __init__(self, names: Mapping[str, str], inner: Inner | None = None) -> None:
+    def __init__(self, names: Mapping[str, str], inner: Inner | None = None, bodies: Bodies | None = None) -> None:
+        self.bodies = bodies
         self._inner = inner
         self._calls: dict[str, tuple[str, Mapping[str, str]]] = {"": ("", names)}
 

@@ -99,7 +99,7 @@ class RunRecord:
         names = names if isinstance(names, NodeNames) else NodeNames(names)
         nodes = list(graph.op_nodes())
         stats = [] if self._values is None else self._values.stats_from(0)[0]
-        records = ValueRecords([_renamed(one, names) for one in self._final(stats)], {}, nodes)
+        records = ValueRecords([_renamed(one, names) for one in self._final(stats)], {}, nodes, names.bodies)
         events = tuple([_renamed(event, names) for event in self._final(self._events.events)])
         arrays = tuple([_renamed(life, names) for life in self._final(self._events.arrays)])
         return Trace(events, nodes, peak_of(arrays), arrays, values=records)
