@@ -78,7 +78,7 @@ def _remark(nodes: Mapping[str, ForeignNode], node: ForeignNode, vector: tuple[s
     if size == 1 or after != (size, 1) or node.outputs[0].shape != (size, size) or _title(nodes[column[0]]) in _RESHAPES:
         return ""
     return (
-        f"A vector ({size},) and a column ({size}, 1) make a matrix ({size}, {size}) in {_title(node)}{_place_of(node)}: each element of '{vector[0]}' "
+        f"A vector ({size},) and a column ({size}, 1) make a matrix ({size}, {size}) in {_title(node)}{place_of(node)}: each element of '{vector[0]}' "
         f"meets each of '{column[0]}'. For pairs of elements give both one shape: `[:, 0]`, `.squeeze(-1)` or `[:, None]`."
     )
 
@@ -105,7 +105,7 @@ def _title(node: ForeignNode) -> str:
     return node.op.rpartition(".")[2].strip("_")
 
 
-def _place_of(node: ForeignNode) -> str:
+def place_of(node: ForeignNode) -> str:
     """The line of a node in words, with its text, "" if it is unknown."""
     if not node.frames:
         return ""

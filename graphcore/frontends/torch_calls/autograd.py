@@ -9,7 +9,18 @@ from typing import Any, Final
 
 from graphcore.frontends.foreign import SourceFrame
 from graphcore.frontends.torch_calls.copying import Copies
-from graphcore.frontends.torch_calls.recording import SYMBOLIC, Originals, Recorder, States, frames_of, is_quiet, name_of, tensors_of, torch
+from graphcore.frontends.torch_calls.recording import (
+    SYMBOLIC,
+    Originals,
+    Recorder,
+    States,
+    changes,
+    frames_of,
+    is_quiet,
+    name_of,
+    tensors_of,
+    torch,
+)
 
 TAKEN_OUT: Final = frozenset({"item", "numpy", "tolist", "__float__", "__int__", "__array__", "__complex__"})
 """Functions that give a value of Python or NumPy, which no gradient leaves."""
@@ -91,7 +102,7 @@ class GradientRecorder(Recorder):
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: list[Any] | None) -> str:
         name = super()._call(func, args, kwargs, outputs)
         function = name_of(func)
-        changed = args[0] if args and isinstance(args[0], torch.Tensor) and _changes(function) else None
+        changed = args[0] if args and isinstance(args[0], torch.Tensor) and changes(function) else None
         for tensor in outputs or []:
             self._claim(tensor.grad_fn, name)
             self._made.add(id(tensor))
@@ -140,13 +151,6 @@ class GradientRecorder(Recorder):
 def is_end(function: Any) -> bool:
     """True for the function at which the gradient of a leaf tensor arrives."""
     return type(function).__name__ == "AccumulateGrad"
-
-
-def _changes(function: str) -> bool:
-    """True for the name of a function that changes its first argument: `add_`, `__iadd__`, `__setitem__`."""
-    if function.startswith("__"):
-        return function == "__setitem__" or (function.startswith("__i") and function not in {"__invert__", "__index__", "__int__"})
-    return function.endswith("_")
 
 
 def _next_number() -> int:

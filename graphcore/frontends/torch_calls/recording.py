@@ -50,6 +50,10 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         failed: the node at which the call ended with an error, "" if it did not.
         failure: the operation that failed there, None if the error is none of an operation.
         names: the names of nodes, which are unique.
+        tensors: the tensors by their nodes and outputs.
+        makers: the nodes that made the functions of the backward pass, as far as they are seen.
+        changed: the nodes that changed tensors in place, with these.
+        without_gradients: the nodes that were called while no gradients were recorded.
         modules_by_id: paths and classes of the modules that are followed, by their ids.
     """
 
@@ -68,6 +72,10 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         self._scopes = UniqueNames()
         self._modules: list[ModuleCall] = []
         self._made_within: set[int] = set()
+        self.tensors: dict[tuple[str, int], Any] = {}
+        self.makers: dict[Any, str] = {}
+        self.changed: list[tuple[str, Any]] = []
+        self.without_gradients: set[str] = set()
         self._symbols: dict[str, tuple[str, int]] = {}
         self._depth = 0
 
@@ -123,9 +131,19 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             self._symbols[str(result)] = self._call(func, args, kwargs, []), 0
             self.nodes[-1] = replace(self.nodes[-1], outputs=(port_of("", result),))
         elif outputs and not is_quiet(func) and any(id(output) not in self._made_within for output in outputs):
-            self._call(func, args, kwargs, outputs)
+            self._note(self._call(func, args, kwargs, outputs), name, args, outputs)
         self._made_within = set()
         return result
+
+    def _note(self, node: str, function: str, args: tuple[Any, ...], outputs: list[Any]) -> None:
+        """Note what remarks are made of."""
+        if not torch.is_grad_enabled():
+            self.without_gradients.add(node)
+        if changes(function) and args and isinstance(args[0], torch.Tensor):
+            self.changed.append((node, args[0]))
+        for tensor in outputs:
+            if tensor.grad_fn is not None:
+                self.makers.setdefault(tensor.grad_fn, node)
 
     def _opened(self, func: Any, body: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call a function that is written in Python, and write down its operations if it has several."""
@@ -246,6 +264,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         for place, tensor in enumerate(tensors):
             self._kept.append((tensor, self._refs.get(id(tensor))))  # an id is unique only while its object lives
             self._refs[id(tensor)] = node.name, place
+            self.tensors[node.name, place] = tensor
 
 
 def _called(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -290,6 +309,13 @@ def name_of(func: Any) -> str:
     """The name of a function; of the reading of a property, that of the property."""
     name: str = getattr(func, "__name__", type(func).__name__)
     return str(getattr(getattr(func, "__self__", None), "__name__", name)) if name == "__get__" else name
+
+
+def changes(function: str) -> bool:
+    """True for the name of a function that changes its first argument: `add_`, `__iadd__`, `__setitem__`."""
+    if function.startswith("__"):
+        return function == "__setitem__" or (function.startswith("__i") and function not in {"__invert__", "__index__", "__int__"})
+    return function.endswith("_")
 
 
 def is_quiet(func: Any) -> bool:

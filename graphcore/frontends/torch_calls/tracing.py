@@ -25,10 +25,12 @@ from graphcore.frontends.torch_calls.copying import Copies
 from graphcore.frontends.torch_calls.ends import missing_gradients
 from graphcore.frontends.torch_calls.failures import Failure, clash_of, places_of, words_of
 from graphcore.frontends.torch_calls.recording import Originals, Recorder, States, tensors_of
+from graphcore.frontends.torch_calls.remarks import remarks_on
 from graphcore.frontends.torch_calls.special import follow_lazy_modules, refusal, unwrap_parts
 from graphcore.frontends.torch_calls.surroundings import untouched
 from graphcore.frontends.torch_calls.wrappers import without_wrappers
 from graphcore.frontends.torch_reader.placing import placed_states
+from graphcore.remarks import remark
 
 torch: Any = import_module("torch")
 _fakes: Any = import_module("torch._subclasses.fake_tensor")
@@ -83,12 +85,23 @@ def _drawn(call: Call) -> ForeignGraph:
     if made.error is not None:
         made, mode = first, of_first
     graph = graph_of(call, made)
+    if made.error is None:
+        _add_remarks(graph, made, mode)
     if call.gradients and made.error is None:
         with mode:
             backward = add_gradients(graph, made)
             _mark_failure(graph, backward)
         graph.missing = missing_gradients(made.recorder, tensors_of(made.result), backward.leaves())
     return graph
+
+
+def _add_remarks(graph: ForeignGraph, made: Recording, mode: Any) -> None:
+    """Make the remarks on a call, and note them."""
+    with mode:
+        texts = remarks_on(graph, made.recorder, made.result, made.roots, AxisOrigins(graph.main.nodes, Constructors({}).words))
+    graph.notes += texts
+    for text in texts:
+        remark(text)
 
 
 def _traced(call: Call, decisions: Decisions) -> tuple[Recording, Any]:
