@@ -77,6 +77,15 @@ def times_zero() -> Any:
     return ((X @ W) * jnp.zeros(2)).sum()
 
 
+def saturated() -> Any:
+    return jax.nn.sigmoid(X @ W * 1e4).sum()
+
+
+def rounded_in_a_scan() -> Any:
+    _, rows = lax.scan(lambda c, x: (c, jnp.round(x @ W)), 0.0, X)
+    return rows.sum()
+
+
 class Zero(NamedTuple):
     """A function whose gradient by `W` is zero, with the kind of the cut, the node and the line."""
 
@@ -96,6 +105,10 @@ ZEROS = {
     "custom_vjp": Zero(with_own_gradient, "custom gradient", "own", "return own(X @ W).sum()"),
     "floor in jit": Zero(in_jit, "not differentiable", "floor", "return jax.jit(lambda w: jnp.floor(X @ w).sum())(W)"),
     "where": Zero(masked_out, "not taken", "select_n", "return jnp.where(False, X @ W, 0.0).sum()"),
+    "saturated": Zero(saturated, "saturated", "logistic", "return jax.nn.sigmoid(X @ W * 1e4).sum()"),
+    "round in a scan": Zero(
+        rounded_in_a_scan, "not differentiable", "scan", "_, rows = lax.scan(lambda c, x: (c, jnp.round(x @ W)), 0.0, X)"
+    ),
     "zeros": Zero(times_zero, "zero factor", "mul", "return ((X @ W) * jnp.zeros(2)).sum()"),
 }
 
@@ -162,6 +175,24 @@ def test_integers_and_arguments_outside_of_argnums_have_no_gradient() -> None:
     assert left_out.is_none
     assert left_out.cuts[0].kind == "argnums"
     assert not gc.explain_gradient(functools.partial(jax.value_and_grad(loss, argnums=(0, 1)), W, X), X).cuts
+
+
+def test_an_explanation_prints_nothing_and_calls_no_python(capsys: pytest.CaptureFixture[str]) -> None:
+    called: list[Any] = []
+
+    def printing() -> Any:
+        total = loss(W, X)
+        jax.debug.print("total {}", total)
+        return total
+
+    def calling() -> Any:
+        jax.experimental.io_callback(called.append, None, X)
+        return loss(W, X)
+
+    assert not gc.explain_gradient(printing, W).cuts
+    assert "io_callback" in gc.explain_gradient(calling, W).error
+    jax.effects_barrier()
+    assert (capsys.readouterr().out, called) == ("", [])
 
 
 def test_a_name_that_is_no_array_is_refused_with_the_names_there_are() -> None:

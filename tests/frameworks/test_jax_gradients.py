@@ -67,6 +67,16 @@ def test_equations_of_the_backward_pass_are_those_that_jax_transposes(name: str)
     assert {node.part for node in backward(graph) if node.op == "jax.add_any"} <= {"sum"}
 
 
+def test_the_backward_pass_of_a_checkpoint_belongs_to_what_is_computed_in_it() -> None:
+    def checkpointed(w: Any) -> Any:
+        y = jax.checkpoint(lambda x, w: jnp.tanh(x @ w))(X, w)
+        return (y * y).sum()
+
+    graph = read(jax.grad(checkpointed), PARAMS["w"])
+    (again,) = [node for node in backward(graph) if node.bodies]
+    assert again.differentiates == "dot_general"
+
+
 def test_a_product_and_a_function_have_their_own_gradients() -> None:
     graph = lower(read(jax.grad(loss), PARAMS, X))
     origins = origins_of(graph)

@@ -34,6 +34,12 @@ class _Forward(NamedTuple):
     shapes: tuple[Any, ...]
 
 
+class _Within(NamedTuple):
+    """The place of a call: what it calls lies within it, as the backward pass of `jax.checkpoint` does."""
+
+    place: tuple[Place, ...]
+
+
 class Pairing:
     """The forward equations of a program, by their places."""
 
@@ -45,7 +51,8 @@ class Pairing:
         """Add a forward equation."""
         forward = _Forward(name, str(equation.primitive.name), tuple([_shape(var) for var in equation.outvars]))
         self.has_any = True
-        for key in _keys(equation):
+        place = _place(equation.source_info.traceback)
+        for key in [*_keys(equation), *[_Within(place[number:]) for number in range(1, len(place))]]:
             self._by_place.setdefault(key, []).append(forward)
 
     def owner(self, equation: Any) -> str:
@@ -77,7 +84,7 @@ def _keys(equation: Any) -> list[object]:
     """Keys for the place of an equation, the most precise first: an instruction, a line, a scope."""
     scope = "/".join([without_words(part) for part in str(equation.source_info.name_stack).split("/")])
     place = _place(equation.source_info.traceback)
-    keys: list[object] = [place, (scope, place[0].line)] if place else []
+    keys: list[object] = [place, _Within(place), (scope, place[0].line)] if place else []
     if equation.params.get("name"):
         keys.append((str(equation.primitive.name), str(equation.params["name"])))
     return [*keys, scope] if scope else keys

@@ -10,6 +10,7 @@ import numpy as np
 from graphcore.api.gradients.explanation import GradientCut
 from graphcore.api.gradients.of_jax.program import Program, Step, finite, paths_from, steps_between, zero
 from graphcore.frontends.jax_reader.differentiated import is_floating
+from graphcore.frontends.jax_reader.programs import opened
 
 _FLAT: Final = {
     "round": "rounds",
@@ -18,6 +19,7 @@ _FLAT: Final = {
     "sign": "gives the sign",
     "is_finite": "compares",
 }
+_SATURATING: Final = frozenset(["logistic", "tanh", "erf"])
 _MOST: Final = 8
 
 
@@ -69,7 +71,28 @@ def _reason(program: Program, place: int, step: Step, taken: Sequence[int]) -> t
     arrived = program.arrived.get(place, {})
     if not all(number in arrived and zero(arrived[number]) for number in floating):
         return "", ""
-    return _why_zero(program, step, floating)
+    inside = _inside(program, step)
+    return ("not differentiable", inside) if inside else _why_zero(program, step, floating)
+
+
+def _inside(program: Program, step: Step) -> str:
+    """The equation in the body of a loop or branch that has the derivative zero, "" if none has."""
+    for equation in _equations(step.equation):
+        inner = str(equation.primitive.name)
+        reason = f"{_FLAT[inner]}, so its derivative is zero" if inner in _FLAT else "ends gradients" if inner == "stop_gradient" else ""
+        if reason:
+            source = program.source(equation)
+            return f"passes nothing on: '{inner}' in its body {reason}" + (f" ({source})" if source is not None else "")
+    return ""
+
+
+def _equations(equation: Any) -> Iterator[Any]:
+    """The equations in the bodies of an equation, and in theirs."""
+    for value in equation.params.values():
+        for part in value if isinstance(value, tuple | list) else [value]:
+            for inner in getattr(opened(part)[0], "eqns", ()):
+                yield inner
+                yield from _equations(inner)
 
 
 def _why_zero(program: Program, step: Step, floating: Sequence[int]) -> tuple[str, str]:
@@ -81,6 +104,8 @@ def _why_zero(program: Program, step: Step, floating: Sequence[int]) -> tuple[st
     if step.label in {"relu", "relu6"} or step.primitive in {"max", "min", "clamp"}:
         span = f"from {value.min():.3g} to {value.max():.3g}" if value.size else "none"
         return "dead", f"passes no gradient on: it cuts off all {value.size} values ({span})"
+    if step.primitive in _SATURATING:
+        return "saturated", f"is flat for all {value.size} values (from {value.min():.3g} to {value.max():.3g})"
     if step.primitive == "select_n":
         return "not taken", "takes another branch for all elements"
     if step.primitive in {"mul", "dot_general", "div"}:

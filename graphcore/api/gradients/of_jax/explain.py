@@ -10,6 +10,7 @@ from graphcore.api.gradients.explanation import GradientCut, GradientExplanation
 from graphcore.api.gradients.of_jax.arrays import arrays_of, call_of, chosen
 from graphcore.api.gradients.of_jax.cuts import cuts_of, not_finite
 from graphcore.api.gradients.of_jax.program import Program, finite, ways, zero
+from graphcore.errors import GraphError
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.jax_reader.calls import traced
 from graphcore.frontends.jax_reader.differentiated import is_floating
@@ -44,7 +45,10 @@ def explain_jax(y: Any, x: Any) -> GradientExplanation:
         assert result.error is not None
         return GradientExplanation(y=title, x=name, error=tidied(result.error))
     names = arg_names(result.closed.jaxpr)
-    program = Program(result.closed, result.arguments)
+    try:
+        program = Program(result.closed, result.arguments)
+    except GraphError as error:
+        return GradientExplanation(y=title, x=name, error=error.message)
     keys = program.keys_of(array)
     if keys and keys[0] in program.arguments and len(names) == len(program.arguments):
         name = names[program.arguments.index(keys[0])]

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.jax_reader.differentiated import is_floating
+from graphcore.frontends.jax_reader.messages import tidied
 from graphcore.frontends.jax_reader.programs import JaxprReader, opened
 from graphcore.passes.gradients.explanation.paths import MOST_COUNTED
 from graphcore.source import SourceLocation
@@ -36,7 +38,17 @@ class Step:
         self.label = _name_of(equation) or self.primitive
 
     def run(self, values: Sequence[Any]) -> list[Any]:
-        """Compute its results."""
+        """Compute its results.
+
+        Raises:
+            InvalidArgumentError: it calls functions outside of JAX that have effects, or fails.
+        """
+        try:
+            return self._run(values)
+        except Exception as error:
+            raise InvalidArgumentError(f"'{self.label}' cannot be computed by itself: {tidied(error)}") from error
+
+    def _run(self, values: Sequence[Any]) -> list[Any]:
         primitive = self.equation.primitive
         given = primitive.get_bind_params(self.equation.params)
         functions, params = given if isinstance(given, tuple) else ((), given)  # older versions of JAX give functions apart
@@ -142,18 +154,23 @@ class Program:
                 body, constants = opened(inner)
                 given = dict(zip(body.invars, inputs, strict=True))
                 given.update({variable: self._new(value) for variable, value in zip(body.constvars, constants, strict=True)})
-                outputs = self._add(body, given, self._source(equation) or around)
+                outputs = self._add(body, given, self.source(equation) or around)
             else:
                 outputs = self._step(equation, inputs, around)
             keys.update(zip(equation.outvars, outputs, strict=True))
         return [key_of(variable) for variable in jaxpr.outvars]
 
-    def _source(self, equation: Any) -> SourceLocation | None:
+    def source(self, equation: Any) -> SourceLocation | None:
+        """The user's line that made an equation, None if it is unknown."""
         frames = self._reader.frames(equation.source_info.traceback)
         return SourceLocation(frames[-1].file, frames[-1].line) if frames else None
 
     def _step(self, equation: Any, inputs: list[int], around: SourceLocation | None) -> list[int]:
-        step = Step(equation, inputs, (), self._source(equation) or around)
+        step = Step(equation, inputs, (), self.source(equation) or around)
+        if equation.primitive.name == "io_callback":
+            raise InvalidArgumentError("The function calls Python by jax.experimental.io_callback, which an explanation does not do")
+        if equation.effects and not equation.outvars:
+            return []  # it prints, perhaps: an explanation does not
         outputs = [self._new(value) for value in step.run([self.value[key] for key in inputs])]
         step.outputs = outputs
         self.steps.append(step)
