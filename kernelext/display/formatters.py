@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
 
-from graphcore.api import Function
+from graphcore.api import Function, Run
 from graphcore.api.summary import graph_in_brief
 from graphcore.definitions import FunctionDef, OpDef
 from graphcore.device_spec import DeviceSpec
@@ -73,6 +73,7 @@ class Formatters:
         self._set("text/plain", StepStats, _printing(stats_text))
         self._set("text/html", Graph, self._picture)
         self._set("text/html", GraphDiff, self.difference)
+        self._set("text/html", Run, self.run)
         for kind in (Function, FunctionDef, FunctionView):
             self._set_display(kind)
 
@@ -88,6 +89,10 @@ class Formatters:
     def difference(self, diff: GraphDiff) -> str | None:
         """The picture of a difference, None if there is none: then it is displayed as text."""
         return self._picture(difference_graph(diff)) if diff else None
+
+    def run(self, run: Run) -> str | None:
+        """The picture of a run of a model of another framework."""
+        return self._picture(run.graph)
 
     def _op(self, op_def: OpDef) -> str:
         return op_page(op_def, self._picture)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -347,7 +348,7 @@ def test_an_interruption_ends_the_run_with_everything_set_back() -> None:
     module, x = net()
 
     def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     module.last.register_forward_hook(interrupted)
     before = wholesale(module, x)
@@ -405,3 +406,46 @@ def test_lenses_steps_and_pages_hold_the_run() -> None:
     assert values is not None
     page = to_html(run.graph)
     assert len(page) > 1000
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_lazy_modules_are_as_before_their_first_call() -> None:
+    module, x = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d()), torch.randn(3, 5)
+    torch.manual_seed(0)
+    watched = gc.run(module, x).result
+    assert type(module[0]) is nn.LazyLinear
+    assert type(module[0].weight) is nn.UninitializedParameter
+    assert type(module[1].running_mean) is nn.UninitializedBuffer
+    torch.manual_seed(0)
+    assert torch.equal(watched, module(x))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+def test_a_scripted_part_is_one_operation_with_its_value() -> None:
+    module, x = nn.Sequential(torch.jit.script(nn.Linear(5, 4)), nn.ReLU()), torch.randn(3, 5)
+    run = gc.run(module, x)
+    assert torch.equal(run.result, module(x))
+    (part,) = [node for node in run.graph.nodes if node.op == "torch.nn.Linear"]
+    assert [tensor.node.name for tensor in part.inputs] == ["input"]
+    values = run.trace.values
+    assert values is not None
+    assert values[part.outputs[0]].shape == (3, 4)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_do_not_stop_a_run() -> None:
+    run = gc.run(lambda a: a * 2, torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]))
+    assert run.error is None
+    assert run.result.is_nested
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
+def test_a_language_model_gives_the_same_and_is_as_before(training: bool) -> None:
+    transformers: Any = pytest.importorskip("transformers")
+    sizes = {"n_layer": 2, "n_embd": 16, "n_head": 2, "vocab_size": 50, "n_positions": 16, "bos_token_id": 1, "eos_token_id": 2}
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).train(training)
+    tokens = torch.randint(0, 50, (2, 7))
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    run = gc.run(model, input_ids=tokens)
+    assert torch.equal(run.result.logits, model(input_ids=tokens).logits)
+    assert all(torch.equal(state[name], tensor) for name, tensor in model.state_dict().items())

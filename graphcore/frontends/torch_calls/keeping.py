@@ -19,6 +19,7 @@ from graphcore.support.random_states import kept_random_states
 
 torch: Any = import_module("torch")
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type, FunctionType, ModuleType)
+_LAZY: Final = torch.nn.parameter.UninitializedTensorMixin
 _MAX_DEPTH: Final = 8
 _CHANGES: Final = frozenset({"__setitem__", "__set__"})
 
@@ -70,10 +71,14 @@ class Kept:
             self._set_back()
 
     def _set_back(self) -> None:
-        for back in reversed(self._back):
-            back()
-        for kept in self._tensors:
-            kept.set_back()
+        errors: list[Exception] = []
+        for back in (*reversed(self._back), *[kept.set_back for kept in self._tensors]):
+            try:
+                back()
+            except Exception as error:  # noqa: BLE001 - an object of the user's may refuse; the others are set back all the same
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _copy(self, value: Any) -> None:
         if isinstance(value, torch.Tensor):
@@ -91,6 +96,8 @@ class Kept:
         if isinstance(value, torch.Tensor):
             self._keep_tensor(value, is_copied=depth > 0 and not isinstance(value, torch.nn.Parameter))
             return
+        if isinstance(value, torch.nn.Module):
+            self._back.append(partial(_set_back_class, value, type(value)))
         back = _way_back(value)
         if back is not None:
             self._back.append(back)
@@ -117,21 +124,27 @@ class _KeptTensor:
     def __init__(self, tensor: Any) -> None:
         self._tensor = tensor
         self._data = tensor.data
+        self._class = type(tensor)
         self._needs_grad = tensor.requires_grad
         self._grad = tensor.grad if tensor.is_leaf else None
         self.copy: Any = None
 
     def copy_now(self) -> None:
         """Copy its elements, unless that was done."""
-        if self.copy is None and self._tensor.device.type != "meta":
+        if self.copy is None and self._tensor.device.type != "meta" and not is_lazy(self._tensor):
             self.copy = self._data.clone()
 
     def set_back(self) -> None:
         """Give the tensor its elements, gradient and mode."""
         tensor, data = self._tensor, self._data
+        if issubclass(self._class, _LAZY):
+            _set_back_class(tensor, self._class)
+            tensor.data = data
+            return
         if self.copy is not None:
             data.copy_(self.copy)
-        if _storage_of(tensor) != _storage_of(data) or tensor.shape != data.shape or tensor.dtype != data.dtype:
+        is_other = _storage_of(tensor) != _storage_of(data) or tensor.dtype != data.dtype
+        if is_other or (not tensor.is_nested and tensor.shape != data.shape):
             tensor.data = data
         if tensor.is_leaf:
             if tensor.requires_grad != self._needs_grad:
@@ -140,10 +153,21 @@ class _KeptTensor:
                 tensor.grad = self._grad
 
 
+def is_lazy(tensor: object) -> bool:
+    """True for a parameter or buffer that has no shape before the first call of its module."""
+    return isinstance(tensor, _LAZY)
+
+
+def _set_back_class(value: Any, kind: type) -> None:
+    if type(value) is not kind:
+        value.__class__ = kind
+
+
 def _storage_of(tensor: Any) -> int:
     """The address of the elements of a tensor; the identity of one without such, such as a sparse one."""
     try:
-        return int(tensor.untyped_storage().data_ptr()) or id(tensor)
+        with torch._C.DisableTorchFunctionSubclass():
+            return int(tensor.untyped_storage().data_ptr()) or id(tensor)
     except (NotImplementedError, RuntimeError):
         return id(tensor)
 

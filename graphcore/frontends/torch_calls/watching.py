@@ -9,15 +9,15 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from graphcore.frontends.foreign import ModuleCall
+from graphcore.frontends.foreign import ForeignNode, ModuleCall
 from graphcore.frontends.torch_calls.failures import Failure
-from graphcore.frontends.torch_calls.keeping import Kept
+from graphcore.frontends.torch_calls.keeping import Kept, is_lazy
 from graphcore.frontends.torch_calls.opening import body_of
 from graphcore.frontends.torch_calls.recording import Recorder, is_quiet, tensors_of, title_of, torch
+from graphcore.frontends.torch_reader.objects import port_of
 from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
-    from graphcore.frontends.foreign import ForeignNode
     from graphcore.runtime.runners import RunRecord
 
 
@@ -38,6 +38,7 @@ class WatchedRecorder(Recorder):
         self._held: dict[int, _Held] = {}
         self._last: tuple[str, list[int]] = "", []
         self._dropped = ""
+        self._begun: list[int] = []
         self._roots = UniqueNames()
         self._objects: list[Any] = []
 
@@ -60,20 +61,38 @@ class WatchedRecorder(Recorder):
             self.name_module(module, self._roots.unique(type(module).__name__))
         called = self.modules_by_id[id(module)]
         self.enter(called.path, called.type_name)
+        self._begun.append(perf_counter_ns())
 
-    def leave_module(self, _module: object, _args: object, _result: object) -> None:
-        """A module has run."""
-        if get_ident() == self._thread:
-            self.leave()
+    def leave_module(self, module: Any, args: object, result: object) -> None:
+        """A module has run. One whose operations cannot be followed, such as a scripted one, is one operation."""
+        if get_ident() != self._thread:
+            return
+        with torch._C.DisableTorchFunction():
+            outputs = tensors_of(result)
+            if any(id(tensor) not in self._refs and id(tensor) not in self._states for tensor in outputs):
+                self._add_module(module, args, outputs)
+        self._begun.pop()
+        self.leave()
+
+    def _add_module(self, module: Any, args: object, outputs: list[Any]) -> None:
+        kind = getattr(module, "original_name", type(module).__name__)
+        name = self.names.unique(f"{self._modules[-1].path}/{kind}")
+        inputs = tuple([self.ref(tensor) for tensor in tensors_of(args)])
+        ports = tuple([port_of("", tensor) for tensor in outputs])
+        self._add(ForeignNode(name, f"torch.nn.{kind}", inputs, ports, modules=tuple(self._modules)), outputs)
+        self._finish(name, self._begun[-1], outputs)
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function, and write down what it takes and gives, with values as they are then."""
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
         self._saved.before(func, args, kwargs)
+        taken = tensors_of([*args, *kwargs.values()])
+        if any(map(is_lazy, taken)):
+            return func(*args, **kwargs)
         if is_quiet(func) or name == "__get__":
             return self._read(func, args, kwargs)
-        for tensor in tensors_of([*args, *kwargs.values()]):
+        for tensor in taken:
             self.ref(tensor)  # a state is recorded before the operation may change it
         body = body_of(func)
         self._dropped = ""
@@ -134,7 +153,8 @@ class WatchedRecorder(Recorder):
         One with a gradient counts to the end: its elements may be needed for the backward pass.
         """
         try:
-            storage = tensor.untyped_storage()
+            with torch._C.DisableTorchFunctionSubclass():
+                storage = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError):
             return
         place = storage.data_ptr()

@@ -39,17 +39,27 @@ def sizes_of(shape: object) -> tuple[Size, ...] | None:
         return None
 
 
-def port_of(name: str, value: object) -> Port:
+def port_of(name: str, value: Any) -> Port:
     """The type of a value: a tensor, a symbolic number, or metadata of a tensor."""
     kind = type(value).__name__
     if kind in _SYMBOLIC:
         return Port(name, kind, (), f"= {value}")
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
+    if hasattr(value, "dtype") and _has_shape(value):
         layout = word_of(getattr(value, "layout", "strided"))
         return Port(name, word_of(value.dtype), sizes_of(value.shape), "" if layout in {"strided", "None"} else layout)
+    if hasattr(value, "dtype"):
+        return Port(name, word_of(value.dtype), None, "nested" if getattr(value, "is_nested", False) else "")
     if isinstance(value, bool | int | float):
         return Port(name, kind, ())
     return Port(name)
+
+
+def _has_shape(value: Any) -> bool:
+    """True iff a value says its shape; a nested tensor refuses to."""
+    try:
+        return hasattr(value, "shape")
+    except RuntimeError:
+        return False
 
 
 def value_of(meta: Mapping[str, Any]) -> object:
@@ -107,7 +117,7 @@ def modules_of(stack: object) -> tuple[ModuleCall, ...]:
 
 def weight_of_object(tensor: Any) -> WeightRef:
     """A tensor of a program in memory, whose elements are copied when they are asked for."""
-    dtype, shape = word_of(tensor.dtype), sizes_of(tensor.shape) or ()
+    dtype, shape = word_of(tensor.dtype), (sizes_of(tensor.shape) if _has_shape(tensor) else None) or ()
     numbers = tuple([size if isinstance(size, int) else -1 for size in shape])
     is_fake = type(tensor).__name__ == "FakeTensor" or str(getattr(tensor, "device", "")) == "meta"
     return WeightRef(dtype, numbers, bytes_of(dtype, numbers), None if is_fake else partial(_elements, tensor, dtype), "in memory")
