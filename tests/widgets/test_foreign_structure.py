@@ -282,3 +282,18 @@ def test_attention_is_known_although_its_softmax_is_several_ops() -> None:
         y = b.add("hlo.tanh", b.add("hlo.dot_general", x, b.weight(f"w{len(b.nodes)}", WIDTH, WIDTH)))
         x = b.add("hlo.add", x, b.add("hlo.dot_general", y, b.weight(f"w{len(b.nodes)}", WIDTH, WIDTH)))
     assert repeats(pictured(b.done(x))) == [("transformer layer", 3)]
+
+
+def test_a_closed_module_says_which_blocks_it_mostly_consists_of() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for side in ("encoder", "decoder"):
+        around = (ModuleCall(side, side.title()),)
+        x = b.add("f.Sin", x, modules=around)
+        for layer in range(4):
+            modules = (*around, ModuleCall(f"{side}.layers.{layer}", "Layer"))
+            for _ in range(6):
+                x = b.add("f.Tanh", b.linear(x, f"{side}.{len(b.nodes)}", modules), modules=modules)
+        x = b.add("f.Exp", b.linear(x, f"{side}.{len(b.nodes)}", around), modules=around)
+    scene = build_scene(lower(b.done(x)), SceneState(auto_boxes=5))
+    assert [node.detail for node in scene.nodes if node.count > 1] == ["layers Layer ×4"] * 2

@@ -136,6 +136,11 @@ export class Part {
     return this.fold instanceof Scope && (this.fold.isLayer || this.fold.onlyRepeat !== null);
   }
 
+  /** The repeat that is most of a module of another framework, in words; "" if it is all of it, or none is. */
+  get mainRepeat(): string {
+    return this.fold instanceof Scope && !this.repeated ? this.fold.mainRepeat : "";
+  }
+
   /** True for nodes of another framework. */
   get isForeign(): boolean {
     return this.fold instanceof Scope && this.fold.isForeign;

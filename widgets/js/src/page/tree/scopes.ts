@@ -147,6 +147,17 @@ export class Scope extends Fold {
     return only instanceof Group && only.instances.length > 0 && others.length === 0 ? only : null;
   }
 
+  /** The repeat that is most of a module of another framework, in words: `layers WhisperEncoderLayer ×4`; "" if none is. */
+  get mainRepeat(): string {
+    if (this.parent === null || this.depth > MOST_FRAMES || !this.isForeign) return "";
+    for (const part of this.parts()) {
+      const repeat = part instanceof Scope ? part.onlyRepeat : part;
+      if (repeat instanceof Group && repeat.instances.length > 0 && 2 * repeat.total > this.total)
+        return `${repeat.label} ×${repeat.instances.length}`;
+    }
+    return "";
+  }
+
   /** True iff it is a module of another framework that is one op with its parameters. */
   get isLayer(): boolean {
     return this.isForeign && this.allNodes().filter((node) => !isParameter(node)).length <= 1;
