@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +25,14 @@ PUBLISHED = {
     "swin_t": 4.49,
     "regnet_y_400mf": 0.40,
     "googlenet": 1.50,
+    "vit_b_16": 17.56,
 }
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_multiply_adds_are_those_that_torch_counts_and_torchvision_publishes(name: str) -> None:
+def test_multiply_adds_are_those_that_torch_counts_and_torchvision_publishes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mha, "_is_fastpath_enabled", False)  # torch counts no products in its fused attention
     model = getattr(models, name)(weights=None).eval()
     x = torch.zeros(1, 3, 224, 224)
     counted = gc.costs(model, x)
@@ -70,3 +73,18 @@ def test_a_scan_of_jax_counts_each_of_its_turns() -> None:
 
     zeros = jax.numpy.zeros
     assert gc.costs(turns, zeros([6, 6]), zeros([2, 6]), zeros([9, 2, 6])).total.multiply_adds.constant == 9 * 2 * 36
+
+
+def test_layers_of_keras() -> None:
+    keras: Any = pytest.importorskip("keras")
+    counted = gc.costs(keras.applications.MobileNetV2(weights=None))
+    assert counted.at(batch=1).multiply_adds.constant == pytest.approx(0.30e9, rel=0.02)
+    assert counted.total.parameters == pytest.approx(3.5e6, rel=0.02)
+
+
+def test_a_model_exported_to_onnx_has_the_multiply_adds_of_the_model(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    model = models.resnet18(weights=None).eval()
+    x = torch.zeros(1, 3, 224, 224)
+    torch.onnx.export(model, (x,), tmp_path / "model.onnx", dynamo=True, verbose=False)
+    assert gc.costs(tmp_path / "model.onnx").total.multiply_adds == gc.costs(model, x).total.multiply_adds
