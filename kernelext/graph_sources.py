@@ -15,8 +15,10 @@ from graphcore.frontends.frontend import Call, Source
 from graphcore.frontends.kept_names import with_names_of
 from graphcore.frontends.sources import frontend_for
 from graphcore.graph import Graph
+from graphcore.remarks import remark
 from graphcore.support.files import is_file, is_folder
 from kernelext.call_state import Same
+from kernelext.compilations import Compilations
 from kernelext.graph_names import graph_of
 from kernelext.traced_calls import Expression, key_of
 
@@ -74,6 +76,7 @@ class NamedGraph:
         self._expression = Expression(name) if is_expression(name) and name not in variables else None
         self._read: tuple[object, object, Graph] | None = None
         self._failed: tuple[object, Exception] | None = None
+        self._compilations = Compilations()
         self.outdated = ""
         self.is_call: bool = False
         is_same = last is not None and last.is_call and last._gradients == gradients
@@ -132,6 +135,9 @@ class NamedGraph:
     def _traced(self, call: Call) -> Graph:
         """The graph of a call, traced again where something that it may depend on has changed."""
         self.is_call = True
+        news = self._compilations.news(call)
+        if news:
+            remark(news)
         try:
             key: object = key_of(call)
         except Exception:  # noqa: BLE001 - an object of the user's may refuse to say of what type and shape it is

@@ -207,3 +207,20 @@ def test_a_function_of_jax_is_run_once_with_its_values_until_an_array_changes(sh
     assert shell.run("w = w * 2", "d").success
     assert recorded_values_of(shown(page)) is None
     assert "earlier version of the model" in values_note(shown(page))
+
+
+def remarks_under(shell: NotebookShell, code: str, cell: str) -> str:
+    with capture_output() as captured:
+        assert shell.run(code, cell).success
+    return "\n".join([output.data["text/plain"] for output in captured.outputs if "text/plain" in (output.data or {})])
+
+
+def test_a_function_of_jax_that_is_compiled_again_and_again_has_a_remark(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("jax")
+    code = "import jax, jax.numpy as jnp\ndef f(x, n): return x[:n].sum()\nf = jax.jit(f, static_argnums=1)\nx, n = jnp.arange(9.0), 2"
+    assert shell.run(code, "a").success
+    assert shell.run("%graph f(x, n)", "b").success
+    page.says("ready")
+    assert "compiled" not in remarks_under(shell, "for n in (3, 3, 3): f(x, n)", "c")
+    assert "`f` has been compiled 4 times (in this picture n was 2, 3, 6)" in remarks_under(shell, "for n in (4, 5, 6): f(x, n)", "d")
+    assert "compiled" not in remarks_under(shell, "f(x, 6)", "e")

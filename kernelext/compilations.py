@@ -1,0 +1,76 @@
+"""Compilations of functions of `jax.jit` in open pictures, and the arguments that differed."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any, Final
+
+from graphcore.frontends.frontend import Call
+
+_MANY: Final = 2
+"""The compilations since the last remark that are worth another one: the first one is of the call in the picture."""
+_MOST_SHOWN: Final = 5
+_PLAIN: Final = (bool, int, float, str, bytes, type(None))
+
+
+class Compilations:
+    """Follows the number of compilations of the function of one call."""
+
+    def __init__(self) -> None:
+        self._told: int | None = None
+        self._seen: dict[str, list[str]] = {}
+
+    def news(self, call: Call) -> str:
+        """A sentence if the function has been compiled several times since the last one; "" otherwise."""
+        count = _count(call.function)
+        if count is None:
+            return ""
+        for name, text in _arguments(call).items():
+            texts = self._seen.setdefault(name, [])
+            if text not in texts:
+                texts.append(text)
+        told, self._told = self._told, count if self._told is None else self._told
+        if told is None or count - told < _MANY:
+            return ""
+        self._told = count
+        name = getattr(call.function, "__name__", "the function")
+        others = [f"{name} was {', '.join(texts[-_MOST_SHOWN:])}" for name, texts in self._seen.items() if len(texts) > 1]
+        why = f" (in this picture {'; '.join(others)})" if others else ""
+        return (
+            f"`{name}` has been compiled {count} times{why}: jax.jit compiles again for each new shape, type, and value of a static argument. "
+            "Pass what changes as an array, or pad it to one shape."
+        )
+
+
+def _count(function: Any) -> int | None:
+    """The number of compilations of a function of `jax.jit`; None for other functions."""
+    size = getattr(function, "_cache_size", None)
+    if "jax" not in sys.modules or not callable(size):
+        return None
+    try:
+        return int(size())
+    except Exception:  # noqa: BLE001 - the count is no part of JAX's interface, and may go away
+        return None
+
+
+def _arguments(call: Call) -> dict[str, str]:
+    """The arguments of a call in words, by their names."""
+    try:
+        given: dict[str, Any] = inspect.signature(call.function).bind(*call.args, **call.kwargs).arguments
+    except (TypeError, ValueError):
+        given = {f"argument {place}": value for place, value in enumerate(call.args)} | dict(call.kwargs)
+    return {name: _described(value) for name, value in given.items()}
+
+
+def _described(value: Any) -> str:
+    """A type with its shape for arrays, a plain value itself."""
+    if isinstance(value, _PLAIN):
+        return repr(value)[:40]
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    leaves = sys.modules["jax"].tree_util.tree_leaves(value)
+    if not leaves or leaves == [value]:
+        return type(value).__name__
+    texts = [_described(leaf) for leaf in leaves[:4]]
+    return f"{type(value).__name__} of {', '.join(texts)}{', …' if len(leaves) > 4 else ''}"
