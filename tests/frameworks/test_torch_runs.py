@@ -449,3 +449,16 @@ def test_a_language_model_gives_the_same_and_is_as_before(training: bool) -> Non
     run = gc.run(model, input_ids=tokens)
     assert torch.equal(run.result.logits, model(input_ids=tokens).logits)
     assert all(torch.equal(state[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_a_causal_mask_is_not_blamed_for_nans_that_come_from_elsewhere() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    mask, x = nn.Transformer.generate_square_subsequent_mask(4), torch.randn(2, 4, 8)
+
+    def function(x: Any) -> Any:
+        y = layer(x, src_mask=mask)
+        return (-y.abs()).log()  # BAD log
+
+    node, bad = first_bad(function, x)
+    assert node.op == "torch.log"
+    assert "# BAD log" in bad.cause

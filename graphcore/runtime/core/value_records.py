@@ -110,15 +110,38 @@ class ValueRecords:
 
     @property
     def first_bad(self) -> BadValue | None:
-        """The first tensor with NaNs or infinities, with the inputs of its node; None if all are finite."""
+        """The first tensor with NaNs or infinities, with the inputs of its node; None if all are finite.
+
+        Infinities from which no NaN comes, such as those of a mask before a softmax, are passed over if there are NaNs that come from elsewhere.
+        """
         bad = next((one for one in self.stats if not one.is_finite), None)
+        nan = next((one for one in self.stats if one.nan), None)
         if bad is None:
             return None
+        if nan is not None and not bad.call and not nan.call:
+            origins = self._bad_sources(nan)
+            bad = next((one for one in self.stats if not one.is_finite and not one.call and one.node in origins), nan)
         node = self._node_of(bad)
         if node is None:
             return BadValue(bad, ())
         inputs = [stats for tensor in node.inputs if (stats := self.find(tensor, bad.call)) is not None]
         return BadValue(bad, tuple(inputs), _cause(node, inputs))
+
+    def _bad_sources(self, stats: TensorStats) -> set[str]:
+        """The nodes with NaNs or infinities from which those of a tensor come, its own node among them."""
+        seen: set[str] = set()
+        pending = [stats.node]
+        while pending:
+            name = pending.pop()
+            node = self._nodes.get(name)
+            if name in seen or node is None:
+                continue
+            seen.add(name)
+            for tensor in node.inputs:
+                one = self.find(tensor)
+                if one is not None and not one.is_finite:
+                    pending += [tensor.node.name, one.node]  # another node may have computed it
+        return seen
 
     def gradient_magnitudes(self, graph: Graph) -> list[Magnitude]:
         """The magnitudes of the gradients with respect to the outputs of forward nodes, by depth.

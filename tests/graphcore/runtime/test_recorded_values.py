@@ -192,3 +192,15 @@ def test_large_sums_and_unusual_types_have_statistics() -> None:
     assert summarizer.summary(np.array([1 + 1j, np.nan], np.complex64))[2:] == (1 + 1j, 1, 0)
     assert summarizer.summary(np.array([b"a"], object)) == (None, None, None, 0, 0)
     assert summarizer.summary(np.arange(5000.0)[::2])[:3] == (0, 4998, 2499)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_infinities_of_a_mask_are_passed_over_where_nans_come_from_elsewhere(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    weights = gc.softmax(gc.add(x, gc.constant([0.0, -np.inf]), name="masked"), name="weights")
+    found = recorded(gc.log(weights - 2.0, name="bad"), {x: np.zeros(2, np.float32)}, engine=engine).first_bad
+    assert found is not None
+    assert found.tensor.node == "bad"
+    only_mask = recorded(weights, {x: np.zeros(2, np.float32)}, engine=engine).first_bad
+    assert only_mask is not None
+    assert only_mask.tensor.inf == 1
