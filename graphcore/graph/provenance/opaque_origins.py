@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from graphcore.graph.provenance.origins import Fact, How
 
@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from graphcore.graph.model.node import Node, Tensor
     from graphcore.inference import DimensionHandle
 
+_CHANNELS: Final = {"onnx": 1, "aten": 1, "tfl": 3}
+"""The dimension of a convolution's result that is the first of its filters, by the framework."""
+_CONVOLUTIONS: Final = frozenset({"convolution", "depthwise convolution"})
+_LINEAR: Final = frozenset({"linear", "gemm", "dense", "fully_connected"})
+"""Products whose weight has the size of the result first."""
+_TRANSPOSES: Final = frozenset({"transpose", "permute"})
 _SAME_SHAPE: Final = frozenset({"addition", "scaling", "softmax", "normalization", "bias", "sigmoid", "tanh"})
 """The layers whose results have the sizes of what they take, which is broadcast."""
 
@@ -37,6 +43,7 @@ def _source_of_size(node: Node, output: int, place: int) -> Fact | None:
     dims = node.output_handles[output].dims or ()
     own = dims[place]
     traits = node.registration.traits
+    domain, _, word = node.op.lower().removesuffix(".default").rpartition(".")
     if traits.elementwise or traits.memory == "alias" or traits.layer in _SAME_SHAPE:
         for tensor in node.inputs:
             fact = _aligned(tensor, own, place - len(dims))
@@ -45,9 +52,25 @@ def _source_of_size(node: Node, output: int, place: int) -> Fact | None:
     if traits.layer == "product" and len(node.inputs) >= 2 and len(dims) >= 2:
         tensor = node.inputs[1 if place == len(dims) - 1 else 0]
         fact = _aligned(tensor, own, place - len(dims))
+        if fact is None and word in _LINEAR and tensor is node.inputs[1] and len(_dims(tensor)) == 2:
+            fact = _aligned(tensor, own, -2)  # the weight is transposed, as that of a linear layer
         if fact is not None:
             return fact
+    if traits.layer in _CONVOLUTIONS and len(node.inputs) >= 2 and place == _CHANNELS.get(domain, len(dims)):
+        filters = _dims(node.inputs[1])
+        if filters and filters[0].value == own.value >= 0:
+            return Fact(node.inputs[1].name, "dimension", 0)
+    order = node.attr.get("perm", node.attr.get("dims")) if word in _TRANSPOSES else None
+    if _is_order(order, len(dims)) and node.inputs and len(_dims(node.inputs[0])) == len(dims):
+        return _aligned(node.inputs[0], own, order[place] % len(dims) - len(dims))
     return next((fact for tensor in node.inputs if own.value < 0 and (fact := _same(tensor, own)) is not None), None)
+
+
+def _is_order(value: object, count: int) -> TypeGuard[tuple[int, ...]]:
+    """True for an order of so many dimensions; those counted from the end are negative."""
+    if not isinstance(value, tuple) or not all(isinstance(item, int) for item in value):
+        return False
+    return count > 0 and sorted([item % count for item in value]) == list(range(count))
 
 
 def _aligned(tensor: Tensor, own: DimensionHandle, from_end: int) -> Fact | None:

@@ -234,3 +234,21 @@ def test_a_size_is_followed_through_known_ops_to_where_the_source_gives_it() -> 
     told = str(gc.explain_shape(node_of(graph, "v").outputs[0]))
     assert "is given by the source at `v` (op f.Unknown) (model.py, line 31: x.view(-1))" in told
     assert "is known only when the graph runs" in told
+
+
+def test_a_size_is_followed_to_the_weight_of_a_layer_and_through_a_transposition() -> None:
+    graph = graph_of(
+        given("x", shape=("batch", 3, 8, 8)),
+        ForeignNode("k", "onnx.Initializer", outputs=(Port("", "float32", (4, 3, 3, 3)),), kind="parameter"),
+        ForeignNode("c", "onnx.Conv", (("x", 0), ("k", 0)), (Port("", "float32", ("batch", 4, 8, 8)),)),
+        ForeignNode("t", "onnx.Transpose", (("c", 0),), (Port("", "float32", ("batch", 8, 8, 4)),), attrs={"perm": [0, 2, 3, 1]}),
+        ForeignNode("w", "aten.Weight", outputs=(Port("", "float32", (5, 4)),), kind="parameter"),
+        ForeignNode("l", "aten.linear.default", (("t", 0), ("w", 0)), (Port("", "float32", ("batch", 8, 8, 5)),)),
+        ForeignNode("p", "aten.permute.default", (("l", 0),), (Port("", "float32", ("batch", 5, 8, 8)),), attrs={"dims": [0, -1, 1, 2]}),
+        ForeignNode("f", "aten.flip.default", (("p", 0),), (Port("", "float32", (7, 5, 8, 8)),), attrs={"dims": [1, 0, 2, 3]}),
+    )
+    told = str(gc.explain_shape(node_of(graph, "t").outputs[0]))
+    assert "dimension 3 = 4\n    is dimension 1 of `c:0`\n    is dimension 0 of `k:0`" in told
+    told = str(gc.explain_shape(node_of(graph, "p").outputs[0]))
+    assert "dimension 1 = 5\n    is dimension 3 of `l:0`\n    is dimension 0 of `w:0`" in told
+    assert "dimension 1 = 5\n    is given by the source at `f`" in str(gc.explain_shape(node_of(graph, "f").outputs[0]))
