@@ -53,7 +53,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph FILE                  show the graph in a file: of TensorFlow, ONNX, PyTorch, Keras, TFLite and others; it follows the file
     %graph EXPRESSION            show what an expression gives: a graph, or a model of another framework, as in %graph models[0]
     %graph model(x)              show a call of a PyTorch module, or of a function of PyTorch or JAX, without computing it
-    %graph --mirror loss(m(x))   show the call with its gradients beside it, as the autograd of PyTorch records them
+    %graph --mirror loss(m(x))   show the call with its gradients beside it, as the autograd of PyTorch or JAX has them; nothing is computed
     %graph values model(x)       run the call once, for real, with the ranges, NaN, Inf and times of all operations; everything is as before it.
                                  Once the model has changed, the picture is that of the new one, without the values of the old one
     %graph diff                  show the difference that the last cell with nodes of the graph has made

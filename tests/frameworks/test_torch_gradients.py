@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 torch: Any = pytest.importorskip("torch")
 nn: Any = torch.nn
 
-from graphcore import from_source  # noqa: E402 - after the check for torch
+from graphcore import from_source, graph_diff  # noqa: E402 - after the check for torch
 from graphcore.api.gradients.missing_gradients import missing_gradients  # noqa: E402 - as above
+from graphcore.difference import difference_graph  # noqa: E402 - as above
 from graphcore.frontends.frontend import Call  # noqa: E402 - as above
 from graphcore.frontends.record import foreign_of  # noqa: E402 - as above
 from graphcore.frontends.torch_calls.autograd import GradientRecorder  # noqa: E402 - as above
@@ -20,6 +21,7 @@ from graphcore.frontends.torch_calls.backward import Backward  # noqa: E402 - as
 from graphcore.frontends.torch_calls.copying import Copies, Twins  # noqa: E402 - as above
 from graphcore.frontends.torch_calls.tracing import record  # noqa: E402 - as above
 from graphcore.graph import Graph, Node  # noqa: E402 - as above
+from tests.support.asking import inspect  # noqa: E402 - as above
 from widgets import to_outline  # noqa: E402 - as above
 from widgets.render.compiled import build_scene  # noqa: E402 - as above
 from widgets.scene import SceneState  # noqa: E402 - as above
@@ -258,6 +260,31 @@ def test_the_mirrored_picture_has_each_gradient_beside_its_call() -> None:
     (relu,) = [node for node in backward_of(graph, "net/relu") if node.op == "torch.ReluBackward0"]
     assert relu.source is not None
     assert "torch.relu(self.norm" in relu.source.text
+
+
+def test_the_inspector_says_which_call_a_gradient_differentiates() -> None:
+    net, x, state = Net(), torch.randn(4, WIDTH), SceneState(mirror=True)
+    state.expand("net/")
+    graph = traced(lambda: F.cross_entropy(net(x), LABELS))
+    differentiated = {
+        box: None if (asked := inspect(graph, state, box)) is None or asked.gradient is None else asked.gradient.differentiates
+        for box in ("gradients/net/ReluBackward0", "gradients/net/sum", "∇net/norm/batch_norm", "net/relu")
+    }
+    assert differentiated == {
+        "gradients/net/ReluBackward0": "net/relu",
+        "gradients/net/sum": "net/relu",
+        "∇net/norm/batch_norm": "net/norm/batch_norm",
+        "net/relu": None,
+    }
+
+
+def test_a_difference_of_calls_shows_their_gradients() -> None:
+    net, x = nn.Linear(WIDTH, 3), torch.randn(4, WIDTH)
+    before = traced(lambda: F.cross_entropy(net(x), LABELS))
+    after = traced(lambda: F.cross_entropy(net(x).tanh(), LABELS))
+    difference = graph_diff(before, after)
+    assert set(difference.added) == {"tanh", "gradients/TanhBackward0"}
+    assert difference_graph(difference).gradient_records["gradients/TanhBackward0"].forward == "tanh"
 
 
 def test_a_result_that_is_no_number_is_summed_and_says_so() -> None:

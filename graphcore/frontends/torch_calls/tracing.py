@@ -193,6 +193,7 @@ def add_gradients(graph: ForeignGraph, made: Recording) -> Backward:
     backward = Backward(made.recorder, tensors_of(made.result))
     graph.main.nodes += [*made.recorder.nodes[before:], *backward.nodes]
     graph.notes += backward.notes
+    graph.size_step = AxisOrigins(graph.main.nodes, Constructors(made.roots).words).step
     return backward
 
 

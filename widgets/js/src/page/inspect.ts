@@ -13,7 +13,7 @@ import {
 } from "../scene/generated";
 import { deviceWords } from "./devices";
 import { Dimensions } from "./dimensions";
-import { Mirrored } from "./mirror";
+import { MIRROR, Mirrored } from "./mirror";
 import { at, Counter, counted, getOrMake, grouped } from "./order";
 import { overlayRows } from "./overlays";
 import type { Instance, Part } from "./parts";
@@ -187,9 +187,12 @@ export class Inspector {
     const { instance } = part;
     const { space } = instance;
     const mirrored = part instanceof Mirrored ? part : null;
-    const described = mirrored?.ofNode
+    const inlined = mirrored?.ofNode
       ? [...nodes].find((node) => space.gradients.get(node)?.function != null)
       : undefined;
+    // A gradient of another framework has no function here, but a node that it differentiates.
+    const forward = mirrored?.ofNode ? part.key.slice(MIRROR.length) : "";
+    const described = inlined ?? [...nodes].find((node) => forward && space.gradients.get(node)?.forward === forward);
     const isGradient = mirrored ? described !== undefined : isGradientBody(this.#root, part.key);
     const functions = part.isBody
       ? (instance.call?.call.functions ?? []).filter(({ label }) => label === instance.record?.label)
@@ -204,7 +207,12 @@ export class Inspector {
       ...EMPTY,
       id,
       name: mirrored?.label ?? part.key,
-      kind: isGradient ? "inlined gradient function" : functions.length > 0 ? "function" : "scope",
+      kind:
+        isGradient && !(mirrored && inlined === undefined)
+          ? "inlined gradient function"
+          : functions.length > 0
+            ? "function"
+            : "scope",
       summary: counted(nodes.length, "node"),
       inputs: this.#boundary(instance, nodes, id),
       source: made.size === 1 ? (sources[0] ?? null) : null,
