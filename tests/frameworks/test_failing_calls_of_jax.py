@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -336,3 +337,13 @@ def test_a_module_of_equinox_fails_at_its_layer() -> None:
     node = failed_in(read(model, jnp.ones(5)).main)
     assert node.attrs["called by"] == "Linear"
     assert "4 is axis 1 of model.layers[0].weight; 5 is axis 0 of x" in node.error
+
+
+def test_lines_in_a_folder_named_as_a_library_are_of_the_user(tmp_path: Path) -> None:
+    file = tmp_path / "jax" / "flax" / "train.py"
+    variables: dict[str, Any] = {}
+    exec(compile("def step(x):\n    return x @ x", str(file), "exec"), variables)
+    node = failed_in(read(variables["step"], X).main)
+    assert (node.op, node.frames[-1].file, node.frames[-1].line) == ("jax.dot_general", str(file), 2)
+    made = read(variables["step"], jnp.ones((2, 2))).main.nodes[-1]
+    assert (made.op, made.frames[-1].file) == ("jax.dot_general", str(file))

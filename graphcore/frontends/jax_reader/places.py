@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from functools import cache
+from pathlib import Path
 from types import CodeType
 from typing import Final, NamedTuple
 
-_OWN: Final = (
-    "/jax/_src/",
-    "/jax/",
-    "/jaxlib/",
-    "/flax/",
-    "/equinox/",
-    "/haiku/",
-    "/optax/",
-    "/opt_einsum/",
-    "/keras/src/",
-    "importlib",
-    "/contextlib.py",
-    "/functools.py",
-    "/IPython/",
-    "/ipykernel/",
-    "/frontends/jax_reader/",
+_PACKAGES: Final = (
+    "jax",
+    "jaxlib",
+    "flax",
+    "equinox",
+    "haiku",
+    "optax",
+    "opt_einsum",
+    "keras",
+    "IPython",
+    "ipykernel",
+    "contextlib",
+    "functools",
 )
+"""The packages and modules whose lines are none of the user's."""
 
 
 class Place(NamedTuple):
@@ -40,4 +42,16 @@ class Place(NamedTuple):
 
 def is_of_user(file: str) -> bool:
     """True iff a file is neither of JAX nor of a library that is built on it."""
-    return not any(part in file for part in _OWN)
+    return not file.startswith(("<frozen ", *_places_of(tuple([name for name in _PACKAGES if name in sys.modules]))))
+
+
+@cache
+def _places_of(packages: tuple[str, ...]) -> tuple[str, ...]:
+    """The folders of packages, the files of modules, and the folder of this one."""
+    found = [f"{Path(__file__).parent}{os.sep}"]
+    for name in packages:
+        module = sys.modules[name]
+        file = getattr(module, "__file__", None)
+        if file:
+            found.append(f"{Path(file).parent}{os.sep}" if hasattr(module, "__path__") else file)
+    return tuple(found)
