@@ -21,7 +21,7 @@ _FIRST_WORDS: Final = (
     "masked_fill cumsum cumprod normalize flip roll sort triu tril nan_to_num clamp clip abs neg exp log sqrt rsqrt erf sin cos round floor ceil "
     "where add sub mul div pow radd rsub rmul rtruediv truediv iadd isub imul maximum minimum eq ne lt le gt ge logical_and logical_or "
     "zeros_like ones_like rand_like randn_like empty_like full_like type_as masked_scatter dropout1d dropout2d invert and or xor "
-    "interpolate_as apply_rotary scaled softsign threshold hardtanh relu6 prelu"
+    "softsign threshold hardtanh relu6 prelu uniform normal trunc_normal fill zero copy"
 )
 _SAME: Final = frozenset(_FIRST_WORDS.split())
 _RESHAPES: Final = frozenset({"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as"})

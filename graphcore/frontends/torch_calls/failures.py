@@ -140,8 +140,9 @@ def _cross_entropy(word: str, tensors: Sequence[Any], _kwargs: Any) -> Clash | N
     x, target = tensors[:2]
     if x.dim() > 1 and target.dim() and x.shape[0] != target.shape[0]:
         return _equal(word, Side(x, 0, "its input"), Side(target, 0, "its target"))
-    if target.dim() not in {x.dim(), x.dim() - 1}:
-        return Clash(f"{word} requires a target with an axis less than the input: the input has {_shape(x)}, the target {_shape(target)}")
+    is_class = not target.dtype.is_floating_point
+    if target.dim() != x.dim() - 1 if is_class else target.dim() not in {x.dim(), x.dim() - 1}:
+        return Clash(f"{word} requires a target with one axis less than the input: the input has {_shape(x)}, the target {_shape(target)}")
     return None
 
 
@@ -221,16 +222,35 @@ def _types(failure: Failure, word: str, tensors: Sequence[Any]) -> Clash | None:
             role = "input" if word == "embedding" else "target"
             return Clash(f"{word} requires whole numbers as its {role}: {role} is {_type(indices)}; `.long()` converts it")
         return None
-    if not any(hint in str(failure.error) for hint in ("dtype", "type", "Long", "Float", "not implemented for")):
+    hints = ("dtype", "type", "Long", "Float", "not implemented for")
+    if not any(hint in str(failure.error) for hint in hints):
         return None
     kinds = {tensor.dtype: tensor for tensor in tensors}
-    needs_one = word in _PRODUCTS | {"linear", "addmm"} or word.startswith("conv")
-    if needs_one and len(kinds) > 1:
+    if _takes_one_type(word) and len(kinds) > 1:
         (one, x), (other, y) = list(kinds.items())[:2]
         return Clash(
             f"{word} requires tensors of one type: one of shape {_shape(x)} is {_word(one)}, one of shape {_shape(y)} is {_word(other)}"
         )
     return None
+
+
+class TypesDifferError(RuntimeError):
+    """A product of several types, which PyTorch refuses only when it computes."""
+
+
+def refuse_types(word: str, tensors: Sequence[Any]) -> None:
+    """Refuse a product of tensors of several types, as PyTorch does when it computes.
+
+    Raises:
+        TypesDifferError: their types differ, and no autocast converts them.
+    """
+    differ = _takes_one_type(word) and len({tensor.dtype for tensor in tensors}) > 1
+    if differ and not torch.is_autocast_enabled(tensors[0].device.type):
+        raise TypesDifferError(f"{word} takes tensors of one type")
+
+
+def _takes_one_type(word: str) -> bool:
+    return word in _PRODUCTS | {"linear", "addmm"} or word.startswith("conv")
 
 
 def places_of(failure: Failure, clash: Clash | None) -> tuple[tuple[int, int], ...]:
@@ -260,6 +280,6 @@ def _word(dtype: Any) -> str:
 
 
 def words_of(clash: Clash, origins: Sequence[str], said: str) -> str:
-    """The error of a call: the requirement, the origins of the sizes, and the words of PyTorch."""
+    """The error of a call: the requirement, the origins of the sizes, and a last line."""
     sizes = [f"{side.size} is {origin}" for side, origin in zip(clash.sides, origins, strict=True)]
-    return "\n".join([clash.text + (":" if sizes else "."), *sizes, f"PyTorch says: {said}"])
+    return "\n".join([clash.text + (":" if sizes else "."), *sizes, said])

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from graphcore.frontends.foreign import ForeignNode, ModuleCall, Port, SourceFrame
 from graphcore.frontends.torch_calls.branches import DECIDING, Decision, Decisions, line_of
-from graphcore.frontends.torch_calls.failures import Failure
+from graphcore.frontends.torch_calls.failures import Failure, refuse_types
 from graphcore.frontends.torch_calls.opening import body_of
 from graphcore.frontends.torch_calls.sequences import SHAPED
 from graphcore.frontends.torch_reader.arguments import Named, collect
@@ -92,7 +92,9 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         self._modules.pop()
 
     def add_input(self, name: str, tensor: Any) -> None:
-        """A tensor that is given."""
+        """A tensor that is given. One that is given twice has its first name."""
+        if id(tensor) in self._refs:
+            return
         self._add(ForeignNode(self.names.unique(name), "torch.Input", outputs=(port_of(name, tensor),), kind="input"), [tensor])
 
     def ref(self, tensor: Any) -> tuple[str, int]:
@@ -118,6 +120,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         body = body_of(func)
         self._depth += 1
         try:
+            refuse_types(name.strip("_"), [tensor for tensor in tensors_of(args[:2]) if isinstance(tensor, fake_tensor.FakeTensor)])
             result = _called(func, args, kwargs) if body is None else self._opened(func, body, args, kwargs)
         except Exception as error:
             if not self.failed:

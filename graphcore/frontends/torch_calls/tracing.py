@@ -23,7 +23,7 @@ from graphcore.frontends.torch_calls.branches import Decisions, sizes_by_values
 from graphcore.frontends.torch_calls.constructors import Constructors
 from graphcore.frontends.torch_calls.copying import Copies
 from graphcore.frontends.torch_calls.ends import missing_gradients
-from graphcore.frontends.torch_calls.failures import Failure, clash_of, places_of, words_of
+from graphcore.frontends.torch_calls.failures import Failure, TypesDifferError, clash_of, places_of, words_of
 from graphcore.frontends.torch_calls.recording import Originals, Recorder, States, tensors_of
 from graphcore.frontends.torch_calls.remarks import remarks_on
 from graphcore.frontends.torch_calls.special import follow_lazy_modules, refusal, unwrap_parts
@@ -184,7 +184,8 @@ def _failed(node: ForeignNode, failure: Failure | None, said: str, origins: Axis
     places = places_of(failure, clash)
     taken = [ref for ref in node.inputs if ref is not None]
     words = [origins.words(taken[slot], axis) for slot, axis in places]
-    return replace(node, error=words_of(clash, words, said), clashes=places)
+    last = "PyTorch refuses that when it computes." if isinstance(failure.error, TypesDifferError) else f"PyTorch says: {said}"
+    return replace(node, error=words_of(clash, words, last), clashes=places)
 
 
 def add_gradients(graph: ForeignGraph, made: Recording) -> Backward:
