@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from graphcore.frontends.frontend import Call, MadeCall
 from graphcore.frontends.function_values import values_used_by
@@ -46,19 +46,6 @@ def uses_torch(call: Call) -> bool:
     if _is_of_torch(call.function) or call.gives(_is_of_torch):
         return True
     return any(_is_of_torch(used) for value in (call.function, *call.args, *call.kwargs.values()) for used in values_used_by(value))
-
-
-def tensor_versions(call: Call) -> tuple[object, ...]:
-    """A key that changes with the elements of the tensors and modules that a call takes or uses."""
-    values = [call.function, *call.args, *call.kwargs.values()]
-    used = [*values, *[other for value in values for other in values_used_by(value)]]
-    found: list[Any] = []
-    for value in used:
-        if is_class(value, "Module", "torch.nn"):
-            found += [*value.parameters(), *value.buffers()]
-        elif is_class(value, "Tensor", "torch"):
-            found.append(value)
-    return tuple([(id(tensor), tensor._version) for tensor in found])
 
 
 def _is_of_torch(value: object) -> bool:

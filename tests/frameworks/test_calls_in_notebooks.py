@@ -224,3 +224,18 @@ def test_a_function_of_jax_that_is_compiled_again_and_again_has_a_remark(shell: 
     assert "compiled" not in remarks_under(shell, "for n in (3, 3, 3): f(x, n)", "c")
     assert "`f` has been compiled 4 times (in this picture n was 2, 3, 6)" in remarks_under(shell, "for n in (4, 5, 6): f(x, n)", "d")
     assert "compiled" not in remarks_under(shell, "f(x, 6)", "e")
+
+
+@pytest.mark.parametrize("change", ["x = x + 1", "w[0] = 2"])
+def test_values_of_jax_are_those_of_the_present_arrays(shell: NotebookShell, page: Page, change: str) -> None:
+    pytest.importorskip("jax")
+    code = "import jax.numpy as jnp, numpy as np\nx, w = jnp.ones(3), np.ones(3, np.float32)\ndef f(x, w): return jnp.tanh(x * w)"
+    assert shell.run(code, "a").success
+    assert shell.run("%graph values f(x, w)", "b").success
+    page.says("ready")
+    assert shell.run("1 + 1", "c").success
+    values = recorded_values_of(shown(page))
+    assert values is not None
+    assert values["tanh"].max == pytest.approx(0.7615942)
+    assert shell.run(change, "d").success
+    assert recorded_values_of(shown(page)) is None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import gzip
 import random
+import re
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -404,8 +407,12 @@ def test_lenses_steps_and_pages_hold_the_run() -> None:
     assert run.trace.peak_bytes >= 5 * 16 * 4
     values = run.trace.values
     assert values is not None
-    page = to_html(run.graph)
-    assert len(page) > 1000
+    packed = re.search(r'"graph_gzip_base64": ?"([^"]+)"', to_html(run.graph))
+    assert packed is not None
+    page = gzip.decompress(base64.b64decode(packed[1])).decode()
+    softmax = next(one for one in values if "softmax" in one.node)
+    assert softmax.words in page
+    assert '"bins":[' in page
 
 
 @pytest.mark.filterwarnings("ignore:Lazy modules")
