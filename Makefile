@@ -118,7 +118,7 @@ graders: $(VENV)/.dev $(GRADERS_VENV)/.ready ## Grade the sample assignments by 
 
 frameworks: $(FRAMEWORKS_VENV)/.ready ## Compare what frontends read with what PyTorch, JAX, Keras and others say
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
-	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" KERAS_BACKEND=jax JAX_PLATFORMS=cpu HF_HUB_OFFLINE=1 $(FRAMEWORKS_VENV)/bin/python -m pytest -m frameworks $(ARGS)
+	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" KERAS_BACKEND=jax JAX_PLATFORMS=cpu HF_HUB_OFFLINE=1 $(FRAMEWORKS_VENV)/bin/python -m pytest -n auto --dist loadfile --reruns 1 -m frameworks $(ARGS)
 
 bench: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Time this project, TensorFlow and NumPy on the same work
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m tests.benchmarks $(ARGS)
