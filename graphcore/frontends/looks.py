@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _BEGINNINGS: Final = (
     (b"PAR1", "a Parquet table"),
     (b"BC\xc0\xde", "LLVM bytecode"),
 )
+_ELEMENTS: Final = re.compile(r"(.+\.onnx)[._]data(?:_\d+)?")
 _PICKLE: Final = tuple(b"\x80" + bytes([version]) for version in range(2, 6))
 
 
@@ -33,13 +35,21 @@ def is_recognised(source: Source) -> bool:
     """True iff the bytes are surely those of another kind of file than a graph of TensorFlow."""
     head = source.head
     known = any(head.startswith(beginning) for beginning, _ in _BEGINNINGS) or head.startswith(_PICKLE) or head[257:262] == b"ustar"
-    return known or bool(source.members) or head[4:8] == b"ftyp"
+    return known or bool(source.members) or head[4:8] == b"ftyp" or _model_beside(source) != ""
+
+
+def _model_beside(source: Source) -> str:
+    """The name of the ONNX model whose elements a file holds, "" for other files."""
+    found = None if source.path is None else _ELEMENTS.fullmatch(source.path.name)
+    return "" if found is None else found[1]
 
 
 def looks_like(source: Source) -> str:
     """A source in words: `a zip archive with data.pkl, version`, `text that begins with ...`."""
     if source.path is None:
         return f"an object of a class that no reader knows, {type(source.value).__module__}.{type(source.value).__qualname__}"
+    if model := _model_beside(source):
+        return f"the elements of the tensors of an ONNX model: open {model[:100]!r} beside it"
     head = source.head
     zipped = " after gunzipping" if source.is_gzipped else ""
     if source.members:

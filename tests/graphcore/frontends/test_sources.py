@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import graphcore as gc
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.frontends.libraries import library
 from graphcore.frontends.sources import open_source, source_of
@@ -27,6 +28,13 @@ def test_the_error_for_an_unknown_file_says_what_it_looks_like_and_what_can_be_o
     assert "'thing.onnx'" in caught.value.message
     assert words in caught.value.message
     assert "SavedModel" in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["net.onnx.data", "net.onnx_data"])
+def test_the_error_for_the_elements_of_a_model_names_the_model(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(bytes(range(200)))
+    with pytest.raises(InvalidArgumentError, match=r"open 'net\.onnx' beside it"):
+        gc.load(tmp_path / name)
 
 
 def test_a_zip_of_an_unknown_kind_is_described_by_its_members(tmp_path: Path) -> None:
