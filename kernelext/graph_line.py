@@ -53,7 +53,8 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph FILE                  show the graph in a file: of TensorFlow, ONNX, PyTorch, Keras, TFLite and others; it follows the file
     %graph EXPRESSION            show what an expression gives: a graph, or a model of another framework, as in %graph models[0]
     %graph model(x)              show a call of a PyTorch module, or of a function of PyTorch or JAX, without computing it
-    %graph --mirror loss(m(x))   show the call with its gradients beside it, as the autograd of PyTorch or JAX has them; nothing is computed
+    %graph --mirror loss(m(x))   show the call with its gradients beside it, as the autograd of PyTorch or JAX has them; nothing is computed.
+                                 With %graph values before it, a call of PyTorch is made once on copies: values and gradients by depth
     %graph values model(x)       run the call once, for real, with the ranges, NaN, Inf and times of all operations; everything is as before it.
                                  Once the model has changed, the picture is that of the new one, without the values of the old one
     %graph diff                  show the difference that the last cell with nodes of the graph has made
@@ -134,6 +135,8 @@ def parse_graph_line(line: str) -> GraphLine:
     recording, _, rest = line.strip().partition(" ")
     if recording in RECORDINGS and is_expression(rest) and rest.strip() not in PLACES:
         return GraphLine(name=rest.strip(), recording=recording)
+    if recording in RECORDINGS and _mirrored_expression(rest):
+        return GraphLine(name=_mirrored_expression(rest), recording=recording, mirror=True)
     mirrored = _mirrored_expression(line)
     if mirrored:
         return GraphLine(name=mirrored, mirror=True)

@@ -36,8 +36,8 @@ def read(source: Source) -> ForeignGraph:
 
 def make(call: Call, record: RunRecord) -> MadeCall:
     """Make the call once and record it; see `MakesCalls`."""
-    running = import_module("graphcore.frontends.torch_calls.running")
-    made: MadeCall = running.make_call(call, record)
+    running = import_module(f"graphcore.frontends.torch_calls.{'running_backward' if call.gradients else 'running'}")
+    made: MadeCall = (running.make_with_gradients if call.gradients else running.make_call)(call, record)
     return made
 
 

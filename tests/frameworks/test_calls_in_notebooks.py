@@ -82,6 +82,9 @@ def test_the_gradients_of_a_call_stand_beside_it(shell: NotebookShell, page: Pag
     before = shown(page)
     assert shell.run("1 + 1", "d").success
     assert shown(page) is before
+    assert shell.run("%graph values --mirror F.mse_loss(model(x), y)", "v").success
+    assert shown(page).trace is not None
+    assert "ReluBackward0" in ops(page)
     assert shell.run("%graph F.mse_loss(model(x), y)", "e").success
     assert "ReluBackward0" not in ops(page)
     assert {"relu", "mse_loss"} <= ops(page)

@@ -13,6 +13,7 @@ nn: Any = torch.nn
 
 from graphcore import from_source, graph_diff  # noqa: E402 - after the check for torch
 from graphcore.api.gradients.missing_gradients import missing_gradients  # noqa: E402 - as above
+from graphcore.api.run import run_of  # noqa: E402 - as above
 from graphcore.difference import difference_graph  # noqa: E402 - as above
 from graphcore.frontends.frontend import Call  # noqa: E402 - as above
 from graphcore.frontends.record import foreign_of  # noqa: E402 - as above
@@ -21,6 +22,7 @@ from graphcore.frontends.torch_calls.backward import Backward  # noqa: E402 - as
 from graphcore.frontends.torch_calls.copying import Copies, Twins  # noqa: E402 - as above
 from graphcore.frontends.torch_calls.tracing import record  # noqa: E402 - as above
 from graphcore.graph import Graph, Node  # noqa: E402 - as above
+from graphcore.runtime.core.tracing import Trace  # noqa: E402 - as above
 from tests.support.asking import inspect  # noqa: E402 - as above
 from widgets import to_outline  # noqa: E402 - as above
 from widgets.render.compiled import build_scene  # noqa: E402 - as above
@@ -285,6 +287,31 @@ def test_a_difference_of_calls_shows_their_gradients() -> None:
     difference = graph_diff(before, after)
     assert set(difference.added) == {"tanh", "gradients/TanhBackward0"}
     assert difference_graph(difference).gradient_records["gradients/TanhBackward0"].forward == "tanh"
+
+
+def test_a_real_run_has_the_magnitudes_of_gradients_by_depth() -> None:
+    net, x = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1)), torch.randn(5, 4)
+    net[2].weight.data *= 1e-3
+    run = run_of(Call(lambda: net(x).pow(2).sum(), gradients=True))
+    assert run is not None
+    assert run.error is None
+    trace = run.graph.trace
+    assert isinstance(trace, Trace)
+    assert trace.values is not None
+    magnitudes = {one.node: one for one in trace.values.gradient_magnitudes(run.graph)}
+    net(x).pow(2).sum().backward()
+    gradients = {name: parameter.grad for name, parameter in net.named_parameters()}
+    for place in (0, 2, 4):
+        (name,) = [name for name in magnitudes if name.endswith("weight") and f".{place}/" in name]
+        assert magnitudes[name].value == pytest.approx(float(gradients[f"{place}.weight"].abs().max()), rel=1e-5)
+        assert magnitudes[name].weight
+    calls = [one for one in magnitudes.values() if not one.weight and "tanh" in one.node]
+    assert len(calls) == 2
+    assert calls[0].depth < calls[1].depth
+    first, second = [one.value or 0.0 for one in calls]
+    assert 0 < first < second / 10
+    net.zero_grad()
+    assert all(parameter.grad is None for parameter in net.parameters())
 
 
 def test_a_result_that_is_no_number_is_summed_and_says_so() -> None:

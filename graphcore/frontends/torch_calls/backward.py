@@ -39,6 +39,7 @@ class Backward:
         arriving: for each gradient that a function takes the node and output that it comes from.
         parts: for those that are sums, what is summed.
         node_of: the nodes of the functions.
+        seeds: the results, each with the node of the ones that it is differentiated with.
         notes: sentences for the reader.
     """
 
@@ -48,6 +49,7 @@ class Backward:
         self.arriving: dict[Slot, tuple[str, int]] = {}
         self.parts: dict[Slot, list[tuple[str, int]]] = {}
         self.node_of: dict[Any, str] = {}
+        self.seeds: list[tuple[Any, str]] = []
         self.roots = [tensor for tensor in results if tensor.grad_fn is not None]
         self._recorder = recorder
         self._inputs: dict[Slot, list[tuple[str, int]]] = {}
@@ -113,6 +115,7 @@ class Backward:
     def _add_seed(self, tensor: Any) -> None:
         owner = self._recorder.owners[tensor.grad_fn]
         name = self._node("ones_like", "torch.ones_like", owner, "seed", (self._recorder.ref(tensor),), (port_of("", tensor),))
+        self.seeds.append((tensor, name))
         self._inputs.setdefault((tensor.grad_fn, tensor.output_nr), []).append((name, 0))
 
     def _add(self, function: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -90,7 +90,7 @@ def _drawn(call: Call) -> ForeignGraph:
     if call.gradients and made.error is None:
         with mode:
             backward = add_gradients(graph, made)
-            _mark_failure(graph, backward)
+            mark_failure(graph, backward)
         graph.missing = missing_gradients(made.recorder, tensors_of(made.result), backward.leaves())
     return graph
 
@@ -198,12 +198,13 @@ def add_gradients(graph: ForeignGraph, made: Recording) -> Backward:
     return backward
 
 
-def _mark_failure(graph: ForeignGraph, backward: Backward) -> None:
-    """Mark the call that makes the backward pass fail."""
-    _, failed = backward.run()
+def mark_failure(graph: ForeignGraph, backward: Backward) -> Sequence[Any]:
+    """Run a backward pass, and mark the call that makes it fail. Returns the gradients of the leaf tensors."""
+    gradients, failed = backward.run()
     if failed is not None:
         graph.notes.append(f"The backward pass fails: {failed.said}")
         graph.main.nodes = [replace(node, error=failed.said) if node.name == failed.node else node for node in graph.main.nodes]
+    return gradients
 
 
 def _prepared(call: Call, copies: Copies) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:

@@ -87,7 +87,7 @@ def _is_gradient(node: Node, forward: str, records: Mapping[str, GradientRecord]
     record = records.get(node.name)
     if record is None or record.forward == forward:
         return False
-    if record.function is not None or record.body_node in _CARRIED:
+    if record.function is not None or record.body_node in _CARRIED or node.is_opaque:  # backward functions of other frameworks
         return True
     # Gradients of branches and loops: calls, and the Switches and Merges of branches.
     return f"{record.forward}_grad" in record.body_node or any(isinstance(value, Func) for value in node.attr.values())
