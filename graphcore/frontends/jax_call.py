@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
@@ -13,6 +14,7 @@ from graphcore.frontends.jax_reader.calls import Traced, traced
 from graphcore.frontends.jax_reader.failed_calls import failed_call
 from graphcore.frontends.jax_reader.named_arrays import named_arrays
 from graphcore.frontends.jax_reader.remarks import remarks_on
+from graphcore.frontends.keras_reader.calls import is_layer_of_jax, name_layers, variable_names, without_effects
 from graphcore.frontends.shape_remarks import mark_broadcasts
 from graphcore.remarks import remark
 
@@ -33,7 +35,7 @@ def sniff(source: Source) -> bool:
         return False
     code = getattr(call.function, "__code__", None)
     is_wrapper = _WRAPPERS in getattr(code, "co_filename", "").replace("\\", "/")  # jax.grad(f), jax.vmap(f)
-    return _is_of_jax(call.function) or is_wrapper or call.gives(_is_of_jax)
+    return _is_of_jax(call.function) or is_layer_of_jax(call.function) or is_wrapper or call.gives(_is_of_jax)
 
 
 def read(source: Source) -> ForeignGraph:
@@ -71,11 +73,16 @@ def _traced(call: Call) -> tuple[ForeignGraph, Traced]:
     if jax is None:
         raise InvalidArgumentError("A call of a JAX function is traced where jax is imported")
     name = str(getattr(call.function, "__name__", type(call.function).__name__))
-    arrays = named_arrays(call.function)
+    model = call.function if is_layer_of_jax(call.function) else None
+    arrays = named_arrays(call.function) if model is None else variable_names(model)
+    if model is not None:
+        call = replace(call, function=without_effects(model))
     result = traced(call)
     if result.error is not None:
         return failed_call(result.error, name, f"jax {getattr(jax, '__version__', '')}".strip(), arrays), result
     graph = jaxpr.read_program(result.closed, name, arrays, result.arguments)
+    if model is not None:
+        name_layers(graph, model)
     for text in (*remarks_on(result.closed), *mark_broadcasts(graph)):
         graph.notes.append(text)
         remark(text)

@@ -103,8 +103,11 @@ class Copies:
                 if not is_class(tensor, "UninitializedTensorMixin", "torch"):
                     memo[id(tensor)] = self.of_tensor(tensor)
         copied = copied_in_parts(module, memo, self._torch.nn.Module)
-        for part, twin in zip(parts, copied.modules(), strict=True):
-            self._keep(part, twin)
+        for part in parts:
+            self._keep(part, memo.get(id(part), part))
+        own = {id(part) for part in parts}
+        # Of a copy of Keras there may be more, since it registers its variables anew.
+        for twin in [twin for twin in copied.modules() if id(twin) not in own]:
             for hooks in [getattr(twin, table) for table in _HOOKS]:
                 for key in [key for key, hook in hooks.items() if not _is_own(hook)]:
                     del hooks[key]

@@ -29,6 +29,7 @@ _OWN: Final = str(Path(__file__).parent) + os.sep
 _CALLERS: Final = tuple([str(Path(__file__).with_name(name)) for name in ("tracing.py", "running.py")])
 _MAX_FRAMES: Final = 32
 _QUIET: Final = frozenset({"__set__", "size", "dim", "stride", "is_floating_point", "numel", "type", "__len__", "is_complex"})
+_CONVERSIONS: Final = frozenset({"to", "contiguous", "float", "double", "half", "bfloat16", "cpu", "cuda", "type_as"})
 _OUTSIDE: Final = (ModuleCall(""),)
 _VIEWS: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 """The properties of tensors that are tensors made of them."""
@@ -133,7 +134,12 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         if name == "item" and isinstance(result, SYMBOLIC):
             self._symbols[str(result)] = self._call(func, args, kwargs, []), 0
             self.nodes[-1] = replace(self.nodes[-1], outputs=(port_of("", result),))
-        elif outputs and not is_quiet(func) and any(id(output) not in self._made_within for output in outputs):
+        elif (
+            outputs
+            and not is_quiet(func)
+            and not _is_nothing(func, args, outputs)
+            and any(id(output) not in self._made_within for output in outputs)
+        ):
             self._note(self._call(func, args, kwargs, outputs), name, args, outputs)
         self._made_within = set()
         return result
@@ -319,6 +325,11 @@ def changes(function: str) -> bool:
     if function.startswith("__"):
         return function == "__setitem__" or (function.startswith("__i") and function not in {"__invert__", "__index__", "__int__"})
     return function.endswith("_")
+
+
+def _is_nothing(func: Any, args: tuple[Any, ...], outputs: list[Any]) -> bool:
+    """True for a conversion to the type and device that the tensor has."""
+    return name_of(func) in _CONVERSIONS and bool(args) and outputs[0] is args[0]
 
 
 def is_quiet(func: Any) -> bool:

@@ -24,6 +24,7 @@ from graphcore.frontends.torch_calls.constructors import Constructors
 from graphcore.frontends.torch_calls.copying import Copies
 from graphcore.frontends.torch_calls.ends import missing_gradients
 from graphcore.frontends.torch_calls.failures import Failure, TypesDifferError, clash_of, places_of, words_of
+from graphcore.frontends.torch_calls.keras_layers import follow_layers, layers_in, states_of_layers
 from graphcore.frontends.torch_calls.recording import Originals, Recorder, States, tensors_of
 from graphcore.frontends.torch_calls.remarks import remarks_on
 from graphcore.frontends.torch_calls.special import follow_lazy_modules, refusal, unwrap_parts
@@ -129,8 +130,10 @@ def record(call: Call, copies: Copies, kind: Callable[[States, Originals], Recor
         recorder.copies = copies
     for name, tensor in named_tensors(call.function, args, kwargs):
         recorder.add_input(name, tensor)
+    own_layers = layers_in(call)
     for name, module in copies.modules:
         _follow(module, name, recorder)
+        follow_layers(module, name, recorder, own_layers)
         for mode in modes:
             if isinstance(mode, _fakes.FakeTensorMode):
                 follow_lazy_modules(module, recorder, mode, states)
@@ -229,6 +232,7 @@ def _states(copies: Copies) -> dict[int, tuple[str, str]]:
         prefix = f"{name}." if name else ""
         found.update({id(tensor): (prefix + path, "buffer") for path, tensor in module.named_buffers()})
         found.update({id(tensor): (prefix + path, "parameter") for path, tensor in module.named_parameters()})
+        found.update(states_of_layers(module, prefix))
     return found
 
 
