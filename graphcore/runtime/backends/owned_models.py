@@ -76,7 +76,7 @@ class OwningFramework(ThisCpu):
         if model.runner is None:
             raise FailedPreconditionError(
                 f"This graph shows a model of the kind {model.kind}, and nothing here runs such models. It can be shown, searched and compared; those "
-                "that run are ONNX models, JAX programs, PyTorch's exported programs, and calls of PyTorch and JAX"
+                "that run in a session are ONNX models, JAX programs and PyTorch's exported programs. gc.run(model, x) runs calls"
             )
         if engine != "auto":
             raise UnimplementedError(

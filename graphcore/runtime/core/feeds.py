@@ -91,8 +91,8 @@ def _typed_feeder(tensor: Tensor) -> Feeder:
     dtype = tensor.dtype.base
     shape = tensor.shape.dims
     target = dtype.as_numpy
-    if target is None and tensor.node.is_opaque:
-        return lambda value: value  # the framework that owns the graph knows the type
+    if tensor.node.is_opaque and (target is None or dtype is dtypes.string):
+        return lambda value: np.asarray(value) if target is not None else value  # its framework has its own texts and other types
     if target is None or dtype is dtypes.string:
         return lambda value: _feed_string(tensor, value)
     rank = None if shape is None else len(shape)

@@ -121,6 +121,15 @@ def test_values_of_a_network_are_those_of_the_plain_evaluator(name: str) -> None
     assert len(values) >= len(model.graph.node)
 
 
+@pytest.mark.parametrize("texts", [["a", "ç"], np.array(["a", "ç"]), np.array(["a", "ç"], dtype=object)], ids=["list", "fixed", "objects"])
+def test_texts_are_fed_as_the_evaluator_takes_them(texts: Any) -> None:
+    x, y = (info(name, TensorProto.STRING, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("StringConcat", ["x", "x"], ["y"])], "g", [x], [y])
+    results, _, values = recorded(gc.from_source(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])), {"x": texts})
+    assert results[0].tolist() == ["aa", "çç"]
+    assert values["x"].dtype == "string"
+
+
 def test_values_within_branches_and_loops_have_their_calls() -> None:
     graph = gc.from_source(branching())
     _, trace, values = recorded(graph, {"x": X})
@@ -270,3 +279,39 @@ def test_a_model_that_nothing_runs_says_what_it_is() -> None:
     main = ForeignFunction("main", outputs=(("x", 0),), nodes=[ForeignNode("x", "chain.Input", outputs=(Port("x"),), kind="input")])
     with pytest.raises(FailedPreconditionError, match="of the kind chain of ops, and nothing here runs such models"):
         gc.Session(lower(ForeignGraph("chain of ops", main))).run(None, {"x": X})
+
+
+def is_same(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, list) or isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(is_same, ours, theirs))
+    if ours is None or theirs is None:
+        return ours is theirs
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
+        return False
+    return bool((ours == theirs).all()) if ours.dtype.kind in "OU" else ours.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_all_cases_of_onnx_give_what_the_plain_evaluator_gives() -> None:
+    from onnx.backend.test.case.node import collect_testcases  # noqa: PLC0415 - it makes all cases, which takes seconds
+
+    differing, count = [], 0
+    cases: list[Any] = list(collect_testcases())
+    for case in cases:
+        feeds = dict(zip([info.name for info in case.model.graph.input], case.data_sets[0][0], strict=False))
+        try:
+            theirs: Any = ReferenceEvaluator(case.model).run(None, feeds)
+        except Exception:  # noqa: BLE001 - it does not implement all ops
+            continue
+        graph = gc.from_source(case.model)
+        record = foreign_of(graph)
+        assert record is not None
+        inputs = {node.outputs[0].name: name for name, node in record.nodes.items() if node.kind == "input"}
+        ours, _, _ = recorded(graph, {inputs[name]: value for name, value in feeds.items() if name in inputs})
+        count += 1
+        if not is_same(list(ours), list(theirs)):
+            differing.append(case.name)
+    assert count > 1000
+    assert [name for name in differing if not name.startswith("test_bernoulli")] == [], "those draw numbers without a seed"
