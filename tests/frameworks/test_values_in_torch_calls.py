@@ -84,6 +84,8 @@ CASES: dict[str, tuple[Callable[[Any], Any], set[str], list[str]]] = {
     "tolist": (listing, {"exp", "item"}, ["drawn as if true"]),
     "mask": (lambda x: (x[x > 0] * 2).exp(), {"getitem", "exp"}, []),
     "nonzero": (lambda x: torch.nonzero(x).float().exp(), {"nonzero", "exp"}, []),
+    "format": (lambda x: [x.exp(), f"{x.sum():.3f}"][0], {"exp"}, []),
+    "slice": (lambda x: x[: x.sum().long()].exp(), {"getitem", "exp"}, ["drawn as if 2"]),
     "unique": (lambda x: torch.unique(x).exp(), {"exp"}, []),
 }
 
@@ -106,6 +108,14 @@ def test_a_decision_is_a_node_with_its_line() -> None:
     record = foreign_of(graph)
     assert record is not None
     assert any("`return y.sin() if" in text or "depends on values" in text for _, text in record.details(branch))
+
+
+def test_values_that_leave_pytorch_are_named() -> None:
+    graph = traced(lambda x: torch.from_numpy(x.exp().numpy()), torch.ones(3))
+    (failed,) = [node for node in graph.nodes if node.error is not None]
+    assert failed.error is not None
+    assert failed.error.message.startswith("numpy takes values out of PyTorch, and a trace has none: `gc.run`")
+    assert "exp" in ops_of(graph)
 
 
 def test_sizes_that_depend_on_values_are_symbols() -> None:

@@ -15,6 +15,7 @@ _BROADCAST_WORDS: Final = (
     "itruediv atan2 fmod remainder logical_and logical_or addcmul addcdiv lerp masked_fill mse_loss l1_loss smooth_l1_loss huber_loss"
 )
 _BROADCAST: Final = frozenset(_BROADCAST_WORDS.split())
+_LEAVING: Final = frozenset({"numpy", "array"})
 _SAME: Final = frozenset({"binary_cross_entropy", "binary_cross_entropy_with_logits"})
 
 
@@ -75,6 +76,8 @@ def clash_of(failure: Failure) -> Clash | None:
     word = failure.title.rpartition(".")[2]
     args = [*failure.args, *failure.kwargs.values()]
     tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    if word in _LEAVING:
+        return Clash(f"{word} takes values out of PyTorch, and a trace has none: `gc.run` makes the call and shows it")
     try:
         return _devices(word, tensors) or _types(failure, word, tensors) or _sizes(failure, word, tensors)
     except (IndexError, TypeError, ValueError, KeyError):

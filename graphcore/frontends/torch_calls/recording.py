@@ -35,6 +35,9 @@ _VIEWS: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 """The properties of tensors that are tensors made of them."""
 States = dict[int, tuple[str, str]]
 Originals = Mapping[int, Any]
+_NO_SIZES: Final = ("failed to unpack the object", "can be converted to an index")
+"""Words of errors about tensors as sizes and indices."""
+_UNKNOWN_TEXT: Final = "?"
 SYMBOLIC: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -116,6 +119,8 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         name = getattr(func, "__name__", "")
         if name in DECIDING and args and isinstance(args[0], fake_tensor.FakeTensor):
             return self._decided(name, args[0])
+        if name == "__format__" and isinstance(args[0], fake_tensor.FakeTensor):
+            return _UNKNOWN_TEXT
         if name == "tolist":
             return _listed(args[0])
         body = body_of(func)
@@ -285,12 +290,14 @@ def _called(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     try:
         return func(*args, **kwargs)
     except TypeError as error:
-        if "failed to unpack the object" not in str(error):
+        if not any(words in str(error) for words in _NO_SIZES):
             raise
         return func(*_as_sizes(args), **{key: _as_sizes(value) for key, value in kwargs.items()})
 
 
 def _as_sizes(value: Any) -> Any:
+    if isinstance(value, slice):
+        return slice(_as_sizes(value.start), _as_sizes(value.stop), _as_sizes(value.step))
     if isinstance(value, list | tuple):
         return type(value)([_as_sizes(item) for item in value])
     return value.item() if isinstance(value, torch.Tensor) and not value.dim() and not value.dtype.is_floating_point else value
