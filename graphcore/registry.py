@@ -100,7 +100,7 @@ class OpRegistration:
     @property
     def is_alias(self) -> bool:
         """True if the op only passes its one input on."""
-        if self.traits.memory != "alias":
+        if self.traits.memory != "alias" or not self.op_def.output_arg:  # ops of other frameworks do not declare outputs
             return False
         output = self.op_def.output_arg[0]
         return not output.number_attr and not output.type_list_attr
