@@ -71,6 +71,19 @@ def test_a_function_of_jax_is_traced(shell: NotebookShell, page: Page) -> None:
     assert {"dot_general", "tanh"} <= ops(page)
 
 
+@pytest.mark.usefixtures("page")
+def test_the_end_of_a_gradient_is_named_by_its_cell(shell: NotebookShell) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET, "a").success
+    assert shell.run("def loss():\n    with torch.no_grad():\n        h = model(x)\n    return h.sum()", "b").success
+    assert shell.run("import graphcore as gc\ntold = gc.explain_gradient(loss, 'last.weight')", "c").success
+    (cut,) = shell.user_ns["told"].cuts
+    assert cut.source.where.startswith("cell In [")
+    assert cut.source.where.endswith(", line 8")
+    assert "line 2: with torch.no_grad():" in cut.reason
+    assert "cell In [" in cut.reason
+
+
 def test_the_gradients_of_a_call_stand_beside_it(shell: NotebookShell, page: Page) -> None:
     torch = pytest.importorskip("torch")
     assert shell.run(NET, "a").success

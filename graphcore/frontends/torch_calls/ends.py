@@ -9,6 +9,7 @@ from graphcore.frontends.foreign import GradientEnd
 from graphcore.frontends.torch_calls.autograd import TAKEN_OUT, CallFacts, GradientRecorder
 from graphcore.frontends.torch_calls.ways import Ref, Ways
 from graphcore.frontends.torch_reader.objects import word_of
+from graphcore.source import SourceLocation
 
 _SHAPES_ONLY: Final = frozenset(
     [f"{word}_like" for word in ("zeros", "ones", "full", "empty", "rand", "randn", "randint")]
@@ -161,9 +162,8 @@ def _reason(facts: CallFacts, place: int) -> tuple[str, str]:
     if output.is_inference():
         return "no_grad", "runs under torch.inference_mode, which records nothing"
     if not facts.is_enabled:
-        at = f", since {facts.disabled_at[-1].file.rpartition('/')[2]}, line {facts.disabled_at[-1].line}" if facts.disabled_at else ""
-        text = f": {facts.disabled_at[-1].text}" if facts.disabled_at and facts.disabled_at[-1].text else ""
-        return "no_grad", f"runs while autograd is off (no_grad){at}{text}"
+        at = f", since {SourceLocation(facts.disabled_at[-1].file, facts.disabled_at[-1].line)}" if facts.disabled_at else ""
+        return "no_grad", f"runs while autograd is off (no_grad){at}"
     if not (output.is_floating_point() or output.is_complex()):
         return "dtype", f"gives {word_of(output.dtype)}: gradients flow through floating and complex tensors only"
     if function in _SHAPES_ONLY:
