@@ -85,9 +85,10 @@ def packed() -> Made:
 def refusing() -> Made:
     """A module with attributes that cannot be copied."""
 
-    class Refusing(nn.Module):  # type: ignore[misc]  # as above
+    class Slotted:
         __slots__ = ("extra",)
 
+    class Refusing(Slotted, nn.Module):  # type: ignore[misc]  # as above
         def __init__(self) -> None:
             super().__init__()
             self.layers = nn.ModuleList([nn.Linear(4, 4)])
