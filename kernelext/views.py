@@ -209,9 +209,10 @@ class Views:
     def update(self) -> None:
         """Update all views after a cell, each once."""
         self._cell_ended = time.monotonic()
+        ended = time.time() * 1000
         for opened in list(self._open.values()):
             with self._guard("updating a view"):
-                self._update(opened)
+                self._update(opened, ended)
 
     def fail(self, text: str) -> None:
         """Show a failure in every view's status line."""
@@ -281,7 +282,8 @@ class Views:
             self._has_side = False
             opened.move_into_cell()
 
-    def _update(self, opened: OpenView) -> None:
+    def _update(self, opened: OpenView, ended: float) -> None:
+        """Show the graph after a cell that ended at a time in ms since the epoch. Tracing takes time, too."""
         outdated = opened.outdated
         graph = opened.find()
         opened.since = 0
@@ -290,7 +292,7 @@ class Views:
         opened.view.mark(opened.outdated)
         if opened.outdated != outdated:
             self.notes.append(f"{opened.name}: {_outdated_note(opened.outdated)}")
-        opened.view.refresh()
+        opened.view.refresh(sent_at=ended)
         if front_end(self._shell) == "none":
             self._paint(opened, self._painter.paint_now, with_graph=True)
         elif opened.view.still_key != opened.painted or not opened.view.is_packed:

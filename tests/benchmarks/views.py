@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ import graphcore as gc
 from graphcore.errors import GraphError
 from kernelext.errors.card import to_card
 from kernelext.errors.told import told
+from tests.benchmarks.view_calls import HAS_TORCH, MODULES, SHOW
 from tests.benchmarks.view_files import graph_def, heavy_onnx_file, onnx_file, pt2_file
 from tests.browser.conftest import CHROMIUM_OPTIONS, Lab, Window
 from tests.browser.graph_panel import GraphPanel
@@ -249,14 +251,19 @@ class Bench:
 
 def growing(bench: Bench, boxes: int, limit: float) -> ViewRow:
     """From the end of a cell that adds a node to the picture with it."""
+    return changed(bench, [BUILD.format(scopes=boxes // 25, nodes=25), GROW], f"cell end to picture, {boxes:,} boxes", limit)
+
+
+def changed(bench: Bench, sources: list[str], title: str, limit: float) -> ViewRow:
+    """From the end of the second of two cells to the picture that it changes."""
     samples, blocked = [], []
-    with bench.notebook([BUILD.format(scopes=boxes // 25, nodes=25), GROW]) as (opened, panel):
+    with bench.notebook(sources) as (opened, panel):
         for _ in range(bench.runs):
             before = panel.drawn().revision
             opened.run_cell(1)
             samples.append(panel.wait_drawn(before).delay_ms)
             blocked.append(opened.page.evaluate(LONGEST))
-    return ViewRow(f"cell end to picture, {boxes:,} boxes", "ms", limit, samples, blocked)
+    return ViewRow(title, "ms", limit, samples, blocked)
 
 
 def run_again(bench: Bench) -> ViewRow:
@@ -304,6 +311,15 @@ def pressed(bench: Bench) -> list[ViewRow]:
         fold += ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
         rows.append(watched(bench, opened.page, "open or close a scope, 300 boxes", 150, fold, "revision"))
     return rows
+
+
+def changed_module(bench: Bench, title: str) -> list[ViewRow]:
+    """From the end of a cell that changes a module to the picture of its call; no row without PyTorch."""
+    if not HAS_TORCH:
+        print(f"{title}: PyTorch is not installed", file=sys.stderr)
+        return []
+    make, change, limit = MODULES[title]
+    return [changed(bench, [f"%load_ext kernelext\n{make}\n{SHOW}", change], f"changed module to picture, {title}", limit)]
 
 
 def opened_trace(bench: Bench) -> ViewRow:
@@ -421,6 +437,7 @@ ROWS: Final[dict[str, Callable[[Bench], ViewRow | list[ViewRow]]]] = {
     "head cell, 2,000 nodes": run_again,
     "cell end, 1,000": lambda bench: growing(bench, 1_000, 400),
     "lens, move, scope": pressed,
+    **{f"changed {title}": partial(changed_module, title=title) for title in MODULES},
     "trace": opened_trace,
     "mirrored gradient": mirrored,
     "step of a run": stepped,

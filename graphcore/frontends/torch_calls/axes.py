@@ -56,7 +56,7 @@ class AxisOrigins:
             return SizeStep("given", f"is {self._given(node, word, axis, shape[axis])}")
         shapes = [(None if ref is None else _shape(self._nodes[ref[0]], ref[1])) or () for ref in node.inputs]
         sources = _sources(node, word, shapes, shape, axis)
-        if sources is None:
+        if sources is None or any(not 0 <= place < len(shapes[slot]) for slot, place in sources):
             return SizeStep("unknown", f"is axis {axis} of what {word} gives{_at(node)}, through which sizes are not followed")
         if len(sources) == 1 and shapes[sources[0][0]][sources[0][1]] == shape[axis]:
             return SizeStep("passed", "", tuple(sources))
