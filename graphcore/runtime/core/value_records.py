@@ -112,36 +112,42 @@ class ValueRecords:
     def first_bad(self) -> BadValue | None:
         """The first tensor with NaNs or infinities, with the inputs of its node; None if all are finite.
 
-        Infinities from which no NaN comes, such as those of a mask before a softmax, are passed over if there are NaNs that come from elsewhere.
+        Where there are NaNs, infinities that vanish again are passed over, such as those of a mask before a softmax: neither a NaN nor a result with
+        an infinity comes from them.
         """
         bad = next((one for one in self.stats if not one.is_finite), None)
-        nan = next((one for one in self.stats if one.nan), None)
         if bad is None:
             return None
-        if nan is not None and not bad.call and not nan.call:
-            origins = self._bad_sources(nan)
-            bad = next((one for one in self.stats if not one.is_finite and not one.call and one.node in origins), nan)
+        if not bad.call and any(one.nan and not one.call for one in self.stats):
+            harmful = self._harmful()
+            bad = next((one for one in self.stats if not one.is_finite and not one.call and one.node in harmful), bad)
         node = self._node_of(bad)
         if node is None:
             return BadValue(bad, ())
         inputs = [stats for tensor in node.inputs if (stats := self.find(tensor, bad.call)) is not None]
         return BadValue(bad, tuple(inputs), _cause(node, inputs))
 
-    def _bad_sources(self, stats: TensorStats) -> set[str]:
-        """The nodes with NaNs or infinities from which those of a tensor come, its own node among them."""
+    def _harmful(self) -> set[str]:
+        """The nodes from which NaNs, or results with infinities, come."""
         seen: set[str] = set()
-        pending = [stats.node]
+        pending = [one.node for one in self.stats if not one.call and (one.nan or (one.inf and self._is_result(one.node)))]
         while pending:
             name = pending.pop()
             node = self._nodes.get(name)
-            if name in seen or node is None:
+            if name in seen:
                 continue
             seen.add(name)
-            for tensor in node.inputs:
+            for tensor in () if node is None else node.inputs:
                 one = self.find(tensor)
                 if one is not None and not one.is_finite:
                     pending += [tensor.node.name, one.node]  # another node may have computed it
         return seen
+
+    def _is_result(self, name: str) -> bool:
+        """True for a node that computes something of which no node of the run computes anything."""
+        node = self._nodes.get(name)
+        takers = [] if node is None else [taker for taker, slot in node.consumers() if slot >= 0]
+        return node is not None and not any(taker.name in self._nodes and taker.outputs for taker in takers)
 
     def gradient_magnitudes(self, graph: Graph) -> list[Magnitude]:
         """The magnitudes of the gradients with respect to the outputs of forward nodes, by depth.

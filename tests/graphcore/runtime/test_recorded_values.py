@@ -204,3 +204,13 @@ def test_infinities_of_a_mask_are_passed_over_where_nans_come_from_elsewhere(eng
     only_mask = recorded(weights, {x: np.zeros(2, np.float32)}, engine=engine).first_bad
     assert only_mask is not None
     assert only_mask.tensor.inf == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_infinity_that_reaches_a_result_is_named_before_nans_of_gradients(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    loss = gc.reduce_mean(gc.log(gc.maximum(x, 0.0), name="log"), name="loss")
+    (dx,) = gc.gradients(loss, [x])
+    values = recorded([loss, dx], {x: np.array([-1.0, 2.0], np.float32)}, engine=engine)
+    assert values.first_bad is not None
+    assert values.first_bad.tensor.node == "log"
