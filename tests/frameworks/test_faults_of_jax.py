@@ -127,6 +127,30 @@ def test_a_zero_gradient_is_explained_by_the_operation_that_ends_it(name: str) -
     assert row.node in explanation._repr_html_()
 
 
+def test_what_stops_behind_the_place_where_a_gradient_ends_is_not_named() -> None:
+    def score() -> Any:
+        h = lax.stop_gradient(X @ W)
+        return jax.nn.log_softmax(h * B)[0, 0]
+
+    (cut,) = gc.explain_gradient(score, W).cuts
+    assert cut.source is not None
+    assert cut.source.text == "h = lax.stop_gradient(X @ W)"
+    (inside,) = gc.explain_gradient(score, B).cuts
+    assert inside.source is not None
+    assert inside.source.text == "return jax.nn.log_softmax(h * B)[0, 0]"
+
+
+def test_two_ends_of_a_gradient_one_behind_the_other_are_both_named() -> None:
+    def score() -> Any:
+        h = lax.stop_gradient(X @ W)
+        return lax.stop_gradient(h * B).sum()
+
+    explanation = gc.explain_gradient(score, W)
+    assert explanation.is_zero
+    lines = [cut.source.text for cut in explanation.cuts if cut.source is not None]
+    assert lines == ["return lax.stop_gradient(h * B).sum()", "h = lax.stop_gradient(X @ W)"]
+
+
 def loss(w: Any, x: Any) -> Any:
     return jnp.tanh(x @ w).sum()
 

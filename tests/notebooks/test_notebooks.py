@@ -14,11 +14,15 @@ from tests.support.tools.course import NOTEBOOKS, ROOT, course_notebooks, execut
 ALL = sorted(NOTEBOOKS.rglob("*.ipynb"))
 WITHOUT_OUTPUTS = [path for path in ALL if path not in course_notebooks()]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(NOTEBOOKS.rglob("*.md"))]
+NEEDED = {"pytorch": "torch", "jax": "jax"}
+"""The frameworks that notebooks need; their findings are tested in tests/frameworks."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 @pytest.mark.parametrize("path", [path for path in WITHOUT_OUTPUTS if path.parent.name != "solutions"], ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path: Path) -> None:
+    if path.stem in NEEDED:
+        pytest.importorskip(NEEDED[path.stem], reason=f"{path.name} needs {NEEDED[path.stem]}, as in make frameworks")
     notebook = read(path)
     execute(notebook, path.parent)
     assert notebook.cells

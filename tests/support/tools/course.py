@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,8 +67,13 @@ def tagged(notebook: Notebook, tag: str) -> list[Cell]:
     return [cell for cell in notebook.cells if tag in tags(cell)]
 
 
-def execute(notebook: Notebook, folder: Path) -> None:
+def execute(notebook: Notebook, folder: Path, after: Callable[[Cell], None] | None = None) -> None:
     """Run the code cells in a fresh kernel whose working directory is `folder`.
+
+    Args:
+        notebook: gets the outputs.
+        folder: the working directory.
+        after: is called after each code cell with this cell. Later cells may still change the outputs, as those of live pictures.
 
     Raises:
         CellExecutionError: a cell failed that has no tag `raises-exception`.
@@ -82,6 +88,7 @@ def execute(notebook: Notebook, folder: Path) -> None:
             record_timing=False,
             store_widget_state=False,
             coalesce_streams=True,
+            on_cell_executed=None if after is None else lambda cell, **_: after(cell),
             resources={"metadata": {"path": str(folder)}},
         )
         client.execute(env=environment)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -34,14 +34,34 @@ def cuts_of(program: Program, keys: Sequence[int], name: str) -> list[GradientCu
     behind, before = paths_from(program, keys)
     if not before.intersection(keys):
         return _without_way(program, behind, name)
-    found = []
+    cuts = {}
     for place in steps_between(program, keys):
         step = program.steps[place]
         taken = [number for number, key in enumerate(step.inputs) if key in behind]
         kind, reason = _reason(program, place, step, taken)
         if kind:
-            found.append(_cut(kind, step, reason))
-    return list(dict.fromkeys(found))[:_MOST]
+            cuts[place] = _cut(kind, step, reason)
+    return list(dict.fromkeys(_decisive(program, keys, cuts) or cuts.values()))[:_MOST]
+
+
+def _decisive(program: Program, keys: Sequence[int], cuts: Mapping[int, GradientCut]) -> list[GradientCut]:
+    """The cuts, by their place, that are alone on a way from some keys to the results.
+
+    Others cut ways that are cut anyway: a softmax stops the gradient of the maximum that it subtracts, whatever comes before it.
+    """
+    behind, before = set(keys), set(program.results)
+    steps = list(enumerate(program.steps))
+    for place, step in steps:
+        if place not in cuts and behind.intersection(step.inputs):
+            behind.update(step.outputs)
+    for place, step in reversed(steps):
+        if place not in cuts and before.intersection(step.outputs):
+            before.update(step.inputs)
+    return [
+        cut
+        for place, cut in cuts.items()
+        if behind.intersection(program.steps[place].inputs) and before.intersection(program.steps[place].outputs)
+    ]
 
 
 def not_finite(program: Program, keys: Sequence[int]) -> Iterator[GradientCut]:
