@@ -8,12 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from graphcore.api.function import Function
 from graphcore.api.interchange import load
+from graphcore.api.show import graph_behind
 from graphcore.brief import brief
 from graphcore.definitions import FunctionDef, GraphDef
 from graphcore.difference import GraphDiff, GraphState, compare, state_of_function, state_of_graph
 from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.frontend import Source
+from graphcore.frontends.record import foreign_of
+from graphcore.frontends.sources import frontend_for
 from graphcore.graph import Graph, ImportOptions
 from graphcore.graph import import_graph_def as _import
 from graphcore.support.budget import within_one_budget
@@ -26,6 +32,10 @@ def graph_diff(a: Any, b: Any) -> GraphDiff:
     Nodes of one name and op are the same node. Others are matched by their place in the structure, so that a renamed node or scope is no
     removal and addition. Types and shapes that only follow from another change are listed apart from it.
 
+    Models of different frameworks are matched by the kinds of their ops, in the order of the flow of data, by modules, sizes and weights; so are nodes
+    of one framework that names and structure leave over. The text names nodes that were fused, split, left out or inserted; equal cases share a
+    line, and weights that only follow have none.
+
     In a notebook the result is a picture of both graphs, `widgets.save(diff, "diff.html")` writes it as a page, and it prints in words:
 
         before = graph.copy()
@@ -33,8 +43,9 @@ def graph_diff(a: Any, b: Any) -> GraphDiff:
         gc.graph_diff(before, graph)
 
     Args:
-        a, b: the earlier and the later one: graphs, whatever has one (a tensor, a session, a function's body), GraphDefs, the paths of graph files,
-            or an earlier `GraphState`. Two FunctionDefs or traced functions are compared as they are defined.
+        a, b: the earlier and the later one: graphs, whatever has one (a tensor, a session, a function's body), GraphDefs, the paths of files,
+            models of other frameworks as `gc.show` takes them (the `graph` of a `gc.run` for a call), or an earlier `GraphState`. Two FunctionDefs or
+            traced functions are compared as they are defined.
 
     Returns:
         The difference; false if there is none.
@@ -70,13 +81,21 @@ def state_of(value: Any) -> GraphState:
     if isinstance(value, FunctionDef):
         return state_of_function(value)
     if isinstance(value, str | os.PathLike):
-        return state_of_graph(_with_shapes_if_they_fit(partial(load, Path(value), allow_unknown_ops=True, allow_internal_ops=True)))
+        return _state(_with_shapes_if_they_fit(partial(load, Path(value), allow_unknown_ops=True, allow_internal_ops=True)))
     if isinstance(value, GraphDef):
         return state_of_graph(_with_shapes_if_they_fit(partial(_imported, value)))
     graph = value if isinstance(value, Graph) else getattr(value, "graph", None)
-    if not isinstance(graph, Graph):
-        raise InvalidArgumentError(f"Required a graph, something that has one, a GraphDef or the path of a graph file, got {brief(value)}")
-    return state_of_graph(graph)
+    if not isinstance(graph, Graph) and frontend_for(Source(value=value)) is None:
+        raise InvalidArgumentError(
+            f"Required a graph, something that has one, a GraphDef, a model or the path of its file, got {brief(value)}"
+        )
+    return _state(graph if isinstance(graph, Graph) else graph_behind(value))
+
+
+def _state(graph: Graph) -> GraphState:
+    """The state of a graph, with the classes of the modules of another framework's model."""
+    state, record = state_of_graph(graph), foreign_of(graph)
+    return state if record is None else msgspec.structs.replace(state, classes=dict(record.classes))
 
 
 def _imported(graph_def: GraphDef, *, validate_shape: bool) -> Graph:

@@ -15,12 +15,12 @@ from graphcore.costing.sizes import ZERO, BatchNames, product
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError
 from graphcore.frontends.foreign import ForeignNode
-from graphcore.frontends.foreign_ops import plain_op
 from graphcore.frontends.record import foreign_of
 from graphcore.frontends.words import weight_bytes
 from graphcore.graph import Graph, Node
 from graphcore.inference.expressions import Expression, constant
 from graphcore.inference.handles import handle_to_shape
+from graphcore.op_names import plain_op
 from graphcore.passes import InstantiatedFunctions
 from graphcore.plumbing import ENTER
 from graphcore.shapes import Shape

@@ -10,8 +10,11 @@ from graphcore.attrs import Func, TensorValue
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.definitions.types import without_docs
 from graphcore.definitions.value_text import summarize_attr_value
+from graphcore.difference.across import correspondence
 from graphcore.difference.changes import Change, NodeChange
 from graphcore.difference.diff import FunctionsDiff, GraphDiff
+from graphcore.difference.following import Following
+from graphcore.difference.kinds import sizes_of, vocabulary
 from graphcore.difference.matching import COLOCATION, match_nodes
 from graphcore.difference.state import GraphState, NodeState, state_of_function
 from graphcore.difference.wiring import CONTROL, input_text, parse_input
@@ -32,13 +35,25 @@ def compare(a: GraphState, b: GraphState) -> GraphDiff:
 
 
 def _compare(a: GraphState, b: GraphState) -> GraphDiff:
-    pairs = match_nodes(a, b)
+    # Across frameworks names mean nothing by themselves: `relu_1` may be another one there.
+    pairs = match_nodes(a, b) if vocabulary(a) == vocabulary(b) else {}
+    across = correspondence(a, b, pairs)
     functions = _compare_functions(a, b)
     names = {old: new for old, new in pairs.items() if old != new}
+    following = None if across is None else Following(a, b, pairs, across)
+    is_translated = across is not None and across.is_between_frameworks
     changed = {}
     for old, new in pairs.items():
         before, after = a.nodes[old], b.nodes[new]
-        if before is not after and (changes := list(_changes(before, after, names, functions.renamed))):
+        if before is after:
+            continue
+        if is_translated and following is not None:
+            changes = [*_changes_of_values(before, after), *following.rewired(old, new)]
+        else:
+            changes = list(_changes(before, after, names, functions.renamed))
+            if following is not None:
+                changes = list(following.own(old, new, changes))
+        if changes:
             changed[new] = NodeChange(new, old, tuple(changes))
     _mark_following(changed, b)
     kept = set(pairs.values())
@@ -51,6 +66,7 @@ def _compare(a: GraphState, b: GraphState) -> GraphDiff:
         changed={name: changed[name] for name in b.nodes if name in changed},
         renamed=names,
         functions=functions,
+        correspondence=across,
     )
 
 
@@ -78,13 +94,29 @@ def _changes(a: NodeState, b: NodeState, names: Mapping[str, str], functions: Ma
     if a.device != b.device and a.device and b.device:
         yield Change("placed", "", a.device, b.device)
     if a.output_types != b.output_types and a.output_types and b.output_types:
-        for index, (old, new) in enumerate(zip_longest(a.output_types, b.output_types)):
-            if old != new:
-                yield Change("type", str(index), _type_text(old), _type_text(new))
+        yield from _type_changes(a, b)
     elif a.shapes is not b.shapes:
         yield from _shape_changes(a.shapes, b.shapes)
     if a.error != b.error:
         yield Change("error", "", a.error, b.error)
+
+
+def _changes_of_values(a: NodeState, b: NodeState) -> Iterator[Change]:
+    """The changes of types, and of sizes in whatever layout, between nodes of two frameworks.
+
+    Their ops, attrs and inputs have other names, so that a comparison of these would say nothing.
+    """
+    if a.output_types and b.output_types and a.output_types[0] != b.output_types[0]:
+        yield Change("type", "0", _type_text(a.output_types[0]), _type_text(b.output_types[0]))
+    first, second = sizes_of(a), sizes_of(b)
+    if first is not None and second is not None and sorted(first) != sorted(second):
+        yield Change("shape", "0", str(a.shapes[0]), str(b.shapes[0]))
+
+
+def _type_changes(a: NodeState, b: NodeState) -> Iterator[Change]:
+    for index, (old, new) in enumerate(zip_longest(a.output_types, b.output_types)):
+        if old != new:
+            yield Change("type", str(index), _type_text(old), _type_text(new))
 
 
 def _attr_changes(a: NodeState, b: NodeState, names: Mapping[str, str], functions: Mapping[str, str]) -> Iterator[Change]:

@@ -8,6 +8,7 @@ from functools import cached_property
 import msgspec
 
 from graphcore.difference.changes import NodeChange
+from graphcore.difference.regrouping import Correspondence
 from graphcore.difference.scopes import renamed_scopes
 from graphcore.difference.state import GraphState
 from graphcore.difference.text import diff_text
@@ -45,6 +46,7 @@ class GraphDiff(msgspec.Struct, frozen=True, eq=False, dict=True):
         changed: the changes of nodes that are there before and after, by their later names.
         renamed: the later names of renamed nodes by their former ones. A node may be renamed and changed.
         functions: the difference of the libraries.
+        correspondence: for graphs of other frameworks, the nodes that became others; None for two graphs of this library.
     """
 
     before: GraphState
@@ -55,6 +57,7 @@ class GraphDiff(msgspec.Struct, frozen=True, eq=False, dict=True):
     changed: Mapping[str, NodeChange]
     renamed: Mapping[str, str]
     functions: FunctionsDiff
+    correspondence: Correspondence | None = None
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed or self.renamed or self.functions)
@@ -63,6 +66,21 @@ class GraphDiff(msgspec.Struct, frozen=True, eq=False, dict=True):
     def renamed_scopes(self) -> dict[str, str]:
         """The later names of renamed scopes by their former ones. Their nodes are in `renamed` too."""
         return renamed_scopes(self.renamed)
+
+    @property
+    def is_between_frameworks(self) -> bool:
+        """True iff the ops of the two states are of different frameworks."""
+        return self.correspondence is not None and self.correspondence.is_between_frameworks
+
+    @cached_property
+    def explained(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The removed and the added nodes that became or replaced others, or only hold weights of such."""
+        across = self.correspondence
+        if across is None:
+            return frozenset(), frozenset()
+        before = {name for group in across.groups for name in group.before} | across.followers_before
+        after = {name for group in across.groups for name in group.after} | across.followers_after
+        return frozenset(before & self.removed_names), frozenset(after.intersection(self.added))
 
     @cached_property
     def removed_names(self) -> frozenset[str]:

@@ -63,6 +63,7 @@ class GraphState(msgspec.Struct, frozen=True, eq=False):
         gradients: the registered gradient functions, by the function that they differentiate.
         gradient_records: the origins of its gradient nodes, by name.
         registry: the ops other than functions.
+        classes: for a model of another framework, the classes of modules by the paths of scopes.
     """
 
     nodes: dict[str, NodeState]
@@ -70,6 +71,7 @@ class GraphState(msgspec.Struct, frozen=True, eq=False):
     gradients: dict[str, str]
     gradient_records: dict[str, GradientRecord]
     registry: OpRegistry
+    classes: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
         return f"<gc.GraphState of {len(self.nodes):,} nodes>"

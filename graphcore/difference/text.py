@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from graphcore.difference.across_text import group_lines, headline, regrouped_text, renamings_explained
+from graphcore.difference.kinds import traits_of
 from graphcore.difference.scopes import scope_of_renaming
 
 if TYPE_CHECKING:
@@ -32,21 +34,24 @@ def diff_text(diff: GraphDiff) -> str:
         return "No difference"
     own = [change for change in diff.changed.values() if not change.follows]
     following = [change for change in diff.changed.values() if change.follows]
-    lines = [", ".join(filter(None, _summary(diff, len(own), len(following))))]
-    scopes = diff.renamed_scopes
+    lines = [", ".join(filter(None, _summary(diff, len(own), len(following)))), *group_lines(diff)]
+    explained = diff.explained
+    hidden = renamings_explained(diff)
+    own = [change for change in own if not _is_retyped_weight(diff, change)]
+    scopes = {} if diff.is_between_frameworks else diff.renamed_scopes
     moved: set[tuple[str, str] | None] = {*scopes.items()}
     for old, new in sorted(scopes.items()):
         count = sum(1 for pair in diff.renamed.items() if scope_of_renaming(*pair) == (old, new))
         lines.append(f"{SIGNS['renamed']} {_moved(old, new)} ({_counted(count, 'node')})")
     entries: dict[str, list[tuple[int, str]]] = {}
-    for name in diff.removed:
+    for name in (name for name in diff.removed if name not in explained[0]):
         entries.setdefault(_scope_of(name), []).append((0, f"{SIGNS['removed']} {_last(name)}  {_op(diff.before.nodes[name].op)}"))
-    for name in diff.added:
+    for name in (name for name in diff.added if name not in explained[1]):
         node = diff.after.nodes[name].node_def
         fed = f" <- {', '.join(node.input)}" if node.input else ""
         entries.setdefault(_scope_of(name), []).append((1, f"{SIGNS['added']} {_last(name)}  {_op(node.op)}{_cut(fed)}"))
     for old, new in diff.renamed.items():
-        if scope_of_renaming(old, new) not in moved:
+        if old not in hidden and scope_of_renaming(old, new) not in moved:
             entries.setdefault(_scope_of(new), []).append((2, f"{SIGNS['renamed']} {old} is now {new}"))
     for change in own:
         entries.setdefault(_scope_of(change.name), []).append((3, f"{SIGNS['changed']} {_last(change.name)}  {_changes(change)}"))
@@ -57,12 +62,25 @@ def diff_text(diff: GraphDiff) -> str:
     return "\n".join(lines)
 
 
+def _is_retyped_weight(diff: GraphDiff, change: NodeChange) -> bool:
+    """True for a weight of another framework of which only type or shape has changed.
+
+    These are counted together.
+    """
+    is_retyped = diff.correspondence is not None and all(part.kind in {"type", "shape"} for part in change.changes)
+    return is_retyped and traits_of(diff.after.nodes[change.name]).role in {"variable", "constant"}
+
+
 def _summary(diff: GraphDiff, changed: int, following: int) -> list[str]:
+    if diff.is_between_frameworks:
+        return [*headline(diff), f"{changed:,} changed" if changed else ""]
     functions = diff.functions
+    added, removed = (len(names) - len(told) for names, told in zip((diff.added, diff.removed), reversed(diff.explained), strict=True))
     count = len(functions.added) + len(functions.removed) + len(functions.changed) + len(functions.renamed)
     return [
-        f"{len(diff.added):,} added" if diff.added else "",
-        f"{len(diff.removed):,} removed" if diff.removed else "",
+        f"{added:,} added" if added else "",
+        f"{removed:,} removed" if removed else "",
+        regrouped_text(diff),
         f"{changed:,} changed" if changed else "",
         f"{len(diff.renamed):,} renamed" if diff.renamed else "",
         f"{following:,} of other types or shapes" if following else "",

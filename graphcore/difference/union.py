@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from graphcore.definitions import FunctionDefLibrary, GradientDef, OpDef
+from graphcore.difference.across_text import names_of_groups, text_of_group
 from graphcore.difference.diff import GraphDiff
 from graphcore.difference.marks import Mark, Marks, OldEdge, shown_difference
 from graphcore.difference.scopes import scope_of_renaming
@@ -110,7 +111,8 @@ class _Union:
     def _marks(self) -> Marks:
         diff = self.diff
         marks = {name: self._mark_of_call(name) for name in self._callers()} | _marks_of_kept(diff)
-        marks |= {self.now[name]: Mark("removed") for name in diff.removed}
+        before, _ = names_of_groups(diff)
+        marks |= {self.now[name]: Mark("removed", text_of_group(diff, before[name]) if name in before else "") for name in diff.removed}
         new_inputs: set[tuple[str, int, str]] = set()
         old_edges: list[OldEdge] = []
         for name, change in diff.changed.items():
@@ -127,7 +129,7 @@ class _Union:
             nodes=marks,
             new_inputs=frozenset(new_inputs),
             old_edges=tuple(old_edges),
-            scopes={new: old for old, new in diff.renamed_scopes.items() if new},
+            scopes={} if diff.is_between_frameworks else {new: old for old, new in diff.renamed_scopes.items() if new},
             summary=diff_text(diff).partition("\n")[0],
             functions={name: _marks_of_kept(changed) for name, changed in diff.functions.changed.items()},
         )
@@ -168,12 +170,16 @@ def _marks_of_kept(diff: GraphDiff) -> dict[str, Mark]:
     marks = {}
     for name, old in former.items():
         scope = scope_of_renaming(old, name)
-        moved = scope is not None and scopes.get(scope[0]) == scope[1]
+        moved = diff.is_between_frameworks or (scope is not None and scopes.get(scope[0]) == scope[1])
         marks[name] = Mark("moved" if moved else "renamed", f"was {old}")
     for name, change in diff.changed.items():
         text = change.brief() + (f"; was {former[name]}" if name in former else "")
         marks[name] = Mark("follows" if change.follows else "changed", text)
-    return marks | {name: Mark("added") for name in diff.added}
+    _, groups = names_of_groups(diff)
+    for name, group in groups.items():
+        if name not in diff.changed and group.way == "became":
+            marks[name] = Mark("changed", text_of_group(diff, group))
+    return marks | {name: Mark("added", text_of_group(diff, groups[name]) if name in groups else "") for name in diff.added}
 
 
 def output_index(output: str) -> int:

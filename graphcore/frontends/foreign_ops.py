@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final, get_args
 
+from graphcore.op_names import plain_op
 from graphcore.traits import NO_TRAITS, Layer, Memory, Role, Traits
 
 _LAYERS: Final[dict[Layer, str]] = {
@@ -201,21 +202,10 @@ _ROLES: Final[dict[str, Role]] = {
     "constant": "constant",
 }
 _LAYER_OF: Final[dict[str, Layer]] = {word: layer for layer, words in _LAYERS.items() for word in words.split()}
-_DEFAULT: Final = re.compile(r"\.(default|Tensor|Scalar|int|out|self|dim|vec|input|Tensor_Scalar|dim_IntList)$")
 _RANDOM: Final = re.compile(r"rand|normal_|uniform|dropout|bernoulli|multinomial|rng|exponential_")
-_OVERLOADED: Final = ("aten.", "prims.", "quantized.", "quantized_decomposed.", "torchvision.", "prim.")
-"""The domains in which a name is followed by that of an overload."""
 _TASKS: Final = ("dask.", "dot.", "networkx.")
 """The domains whose ops are tasks and labels of general graphs: no layers, and no helpers of some."""
 assert set(_LAYERS) <= set(get_args(Layer))
-
-
-def plain_op(op: str) -> str:
-    """The name of an op without its domain and overload: `flatten` of `aten.flatten.using_ints`."""
-    if op.startswith(_OVERLOADED):
-        return op.split(".")[1]
-    name = _DEFAULT.sub("", op) if op.count(".") > 1 else op
-    return name.rpartition(".")[2] or op
 
 
 def is_task(op: str) -> bool:

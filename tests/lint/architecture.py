@@ -20,6 +20,7 @@ LAYERS = (
         "absent_ops",
         "errors",
         "brief",
+        "op_names",
         "plumbing",
         "release",
         "remarks",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError
-from graphcore.frontends.foreign_ops import plain_op
 from graphcore.frontends.record import foreign_of
+from graphcore.op_names import plain_op
 from graphcore.plumbing import USER_NAME
 from graphcore.registry import op_registry
 from graphcore.shapes import Shape
