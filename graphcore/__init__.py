@@ -13,7 +13,7 @@ Ask      gc.explain_shape(y), gc.explain_gradient(loss, W), gc.explain_placement
          gc.costs(y)
 Derive   gc.gradients(loss, [W]), gc.function, gc.cond, gc.while_loop
 Run      gc.Session().run(fetches, feed_dict); gc.RunOptions(trace=True) and gc.RunOptions(values=True) record a run
-Compare  gc.graph_diff(before, after); gc.testing has checks for exercises
+Compare  gc.graph_diff(before, after); gc.compare_runs(model, "model.onnx", x) names the first tensor that differs; gc.testing has checks for exercises
 Files    gc.load(path), gc.save(graph, path), gc.train.Saver
 
 In a notebook, `%load_ext kernelext` ties nodes to their cells, and `%graph` shows the graph beside them: `%graph?` lists its options. The notebooks

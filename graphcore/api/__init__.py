@@ -3,6 +3,7 @@
 from graphcore.api import ops
 from graphcore.api.apply_op import apply_op
 from graphcore.api.branches import case, cond, switch_case
+from graphcore.api.compare_runs import RunComparison, compare_runs
 from graphcore.api.costs import costs
 from graphcore.api.explain_shape import explain_shape
 from graphcore.api.function import Function, Instantiation, function
@@ -17,6 +18,7 @@ from graphcore.api.loops import while_loop
 from graphcore.api.run import Run, run
 from graphcore.api.short_forms import bias_add, log_softmax, softmax, softmax_cross_entropy_with_logits
 from graphcore.api.show import show
+from graphcore.api.tensor_comparison import TensorComparison
 from graphcore.costing import Costs, NodeCost
 from graphcore.support.budget import set_evaluation_limits
 
@@ -34,10 +36,13 @@ __all__ = [
     "Instantiation",
     "NodeCost",
     "Run",
+    "RunComparison",
+    "TensorComparison",
     "apply_op",
     "bias_add",
     "case",
     "check_gradient",
+    "compare_runs",
     "cond",
     "costs",
     "explain_gradient",

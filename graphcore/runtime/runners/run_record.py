@@ -81,6 +81,12 @@ class RunRecord:
         """Leave a node that has run out of the trace: it was part of another one."""
         self._other_names[node] = ""
 
+    def last_name(self, node: str) -> str:
+        """The name that a node has got at last, "" for one that was dropped."""
+        while node and node in self._other_names:
+            node = self._other_names[node]
+        return node
+
     def hold(self, node: str, size: int, call: str = "") -> Callable[[], None]:
         """Memory of a node's output is taken now.
 
@@ -107,9 +113,7 @@ class RunRecord:
     def _final(self, records: Iterable[_Named]) -> Iterator[_Named]:
         """Records with the names that nodes have got at last, without those that were dropped."""
         for one in records:
-            name = one.node
-            while name and name in self._other_names:
-                name = self._other_names[name]
+            name = self.last_name(one.node)
             if name:
                 yield one if name == one.node else msgspec.structs.replace(one, node=name)
 
