@@ -238,11 +238,11 @@ class _Walk:
 @lru_cache(maxsize=4096)
 def _names_in(code: CodeType) -> tuple[str, ...]:
     """The global names that code reads, in the functions within it, too."""
-    found = dict.fromkeys([str(part.argval) for part in dis.get_instructions(code) if part.opname in _GLOBALS])
+    names = dict.fromkeys([str(part.argval) for part in dis.get_instructions(code) if part.opname in _GLOBALS])
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found.update(dict.fromkeys(_names_in(constant)))
-    return tuple(found)
+            names.update(dict.fromkeys(_names_in(constant)))
+    return tuple(names)
 
 
 @cache

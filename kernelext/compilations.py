@@ -18,7 +18,7 @@ class Compilations:
     """Follows the number of compilations of the function of one call."""
 
     def __init__(self) -> None:
-        self._told: int | None = None
+        self._counted: int | None = None
         self._seen: dict[str, list[str]] = {}
 
     def news(self, call: Call) -> str:
@@ -30,10 +30,10 @@ class Compilations:
             texts = self._seen.setdefault(name, [])
             if text not in texts:
                 texts.append(text)
-        told, self._told = self._told, count if self._told is None else self._told
-        if told is None or count - told < _MANY:
+        previous, self._counted = self._counted, count if self._counted is None else self._counted
+        if previous is None or count - previous < _MANY:
             return ""
-        self._told = count
+        self._counted = count
         name = getattr(call.function, "__name__", "the function")
         others = [f"{name} was {', '.join(texts[-_MOST_SHOWN:])}" for name, texts in self._seen.items() if len(texts) > 1]
         why = f" (in this picture {'; '.join(others)})" if others else ""
@@ -57,10 +57,10 @@ def _count(function: Any) -> int | None:
 def _arguments(call: Call) -> dict[str, str]:
     """The arguments of a call in words, by their names."""
     try:
-        given: dict[str, Any] = inspect.signature(call.function).bind(*call.args, **call.kwargs).arguments
+        arguments: dict[str, Any] = inspect.signature(call.function).bind(*call.args, **call.kwargs).arguments
     except (TypeError, ValueError):
-        given = {f"argument {place}": value for place, value in enumerate(call.args)} | dict(call.kwargs)
-    return {name: _described(value) for name, value in given.items()}
+        arguments = {f"argument {place}": value for place, value in enumerate(call.args)} | dict(call.kwargs)
+    return {name: _described(value) for name, value in arguments.items()}
 
 
 def _described(value: Any) -> str:

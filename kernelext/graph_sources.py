@@ -26,10 +26,10 @@ from kernelext.traced_calls import Expression, key_of
 def is_expression(text: str) -> bool:
     """True for a Python expression that says more than a name: `model.encoder`, `models[0]`."""
     try:
-        found = ast.parse(text.strip(), mode="eval").body
+        expression = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return isinstance(found, ast.Attribute | ast.Call | ast.Subscript)
+    return isinstance(expression, ast.Attribute | ast.Call | ast.Subscript)
 
 
 def is_source(word: str) -> bool:

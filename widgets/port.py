@@ -273,10 +273,10 @@ class Port:
                 self._send_values(name, first)
             case requests.RequestDeviceRequest(ids=ids, names=names, device=device, apply=apply):
                 self._try_device(ids, names, device, apply=apply)
-            case requests.TimelinesRequest(known=known):
-                self._send_timelines(known)
-            case requests.StepsRequest(known=known):
-                self._send_steps(known)
+            case requests.TimelinesRequest(known=held_key):
+                self._send_timelines(held_key)
+            case requests.StepsRequest(known=held_key):
+                self._send_steps(held_key)
             case requests.LiveStepRequest():
                 self._step(request)
             case requests.DifferenceRequest():
@@ -321,14 +321,14 @@ class Port:
             self._send_change()
         self._send(messages.WhatIfMessage(what_if=effect), [])
 
-    def _send_timelines(self, known: str) -> None:
+    def _send_timelines(self, held_key: str) -> None:
         key = timelines_key(self._graph)
         if key != self._timelines[0]:
             self._timelines = (key, timelines_of(self._graph))
-        self._send(messages.TimelinesMessage(key=key, timelines=None if key == known else self._timelines[1]), [])
+        self._send(messages.TimelinesMessage(key=key, timelines=None if key == held_key else self._timelines[1]), [])
 
-    def _send_steps(self, known: str) -> None:
-        self._send(self._stepping.message(self._graph, known), [])
+    def _send_steps(self, held_key: str) -> None:
+        self._send(self._stepping.message(self._graph, held_key), [])
 
     def _step(self, request: requests.LiveStepRequest) -> None:
         has_ended = self._stepping.go(self._graph, self._boxes_of_steps(), request)

@@ -41,8 +41,8 @@ class BatchNames:
         if dims is None:
             return None
         sizes = [self._named(dim, axis) for axis, dim in enumerate(dims)]
-        known = [size for size in sizes if size is not None]
-        return tuple(known) if len(known) == len(sizes) else None
+        static = [size for size in sizes if size is not None]
+        return tuple(static) if len(static) == len(sizes) else None
 
     def _named(self, dim: DimensionHandle, axis: int) -> Expression | None:
         size = expression_of(dim)

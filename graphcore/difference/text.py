@@ -75,7 +75,9 @@ def _summary(diff: GraphDiff, changed: int, following: int) -> list[str]:
     if diff.is_between_frameworks:
         return [*headline(diff), f"{changed:,} changed" if changed else ""]
     functions = diff.functions
-    added, removed = (len(names) - len(told) for names, told in zip((diff.added, diff.removed), reversed(diff.explained), strict=True))
+    added, removed = (
+        len(names) - len(explained) for names, explained in zip((diff.added, diff.removed), reversed(diff.explained), strict=True)
+    )
     count = len(functions.added) + len(functions.removed) + len(functions.changed) + len(functions.renamed)
     return [
         f"{added:,} added" if added else "",

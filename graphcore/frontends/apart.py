@@ -53,7 +53,7 @@ def output_of(script: Path, *arguments: str, what: str, data: bytes = b"", secon
         raise ResourceExhaustedError(f"{what} takes more than {seconds:.0f} seconds to read, the limit") from None
     if done.returncode:
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        told = next((line for line in lines if "error:" in line), lines[-1] if lines else "")
-        reason = told.strip()[:300] if done.returncode > 0 and told else f"its reader ended with {done.returncode}"
+        complaint = next((line for line in lines if "error:" in line), lines[-1] if lines else "")
+        reason = complaint.strip()[:300] if done.returncode > 0 and complaint else f"its reader ended with {done.returncode}"
         raise InvalidArgumentError(f"{what} is damaged: {reason}")
     return done.stdout

@@ -155,12 +155,12 @@ def _function(
                 functions[other] = reader.read(other, data)
         facts["sets of ops"] = ", ".join(sorted(reader.opsets))
         return "ML program", main
-    network = next((found for field in _NETWORKS if (found := model.message(field)) is not None), None)
+    network = next((nested for field in _NETWORKS if (nested := model.message(field)) is not None), None)
     if network is not None:
-        given = set()
+        produced = set()
         for part in network.parts(1):
-            given.update(Message(part).texts(3))
-        results = [port.name for port in outputs if port.name in given]
+            produced.update(Message(part).texts(3))
+        results = [port.name for port in outputs if port.name in produced]
         return "neural network", read_network(name, network, inputs, results, functions)
     body = Body(name, inputs)
     pipeline = next((field for field in _PIPELINES if field in model.fields), 0)

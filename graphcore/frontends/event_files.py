@@ -48,8 +48,10 @@ def event_files(source: Source) -> list[Path]:
     if any(is_file(path / name) for name in _MODELS):
         return []
     folders = [path, *[path / name for name in _names(path)[:_MAX_FOLDERS] if is_folder(path / name)]]
-    found = [folder / name for folder in folders for name in _names(folder) if _MARK in name and is_file(folder / name)]
-    return [place for place in sorted(found, key=lambda place: (place.name, place), reverse=True)[:_MAX_FILES] if _is_event_file(place)]
+    candidates = [folder / name for folder in folders for name in _names(folder) if _MARK in name and is_file(folder / name)]
+    return [
+        place for place in sorted(candidates, key=lambda place: (place.name, place), reverse=True)[:_MAX_FILES] if _is_event_file(place)
+    ]
 
 
 def _names(folder: Path) -> list[str]:

@@ -33,7 +33,7 @@ def gather_constants(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]
     Returns:
         The new paths of scopes that are moved, by the old ones.
     """
-    fixed = _shared_ones(nodes, _known(nodes, {"constant"}))
+    fixed = _shared_ones(nodes, _derived(nodes, {"constant"}))
     here = Counter([placed[number][0] for number in fixed])
     everything = Counter([placed[number][0] for number, node in enumerate(nodes) if node.kind == "op"])
     inner = {scope for scope, _ in placed}
@@ -45,7 +45,7 @@ def gather_constants(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]
     gathered = {scope: path for scope, path in gathered.items() if path not in inner}
     if not gathered:
         return {}
-    stored = set(_known(nodes, {"constant", "buffer"}))
+    stored = set(_derived(nodes, {"constant", "buffer"}))
     others = {placed[number][0] for number, node in enumerate(nodes) if node.kind == "op" and number not in stored}
     moved = {}
     for scope in inner:
@@ -67,37 +67,37 @@ def _below(scope: str) -> str:
     return f"{scope}/" if scope else ""
 
 
-def _known(nodes: Sequence[ForeignNode], kinds: set[str]) -> dict[int, None]:
+def _derived(nodes: Sequence[ForeignNode], kinds: set[str]) -> dict[int, None]:
     """The places of ops that depend on nodes of some kinds, and on the sizes of inputs, alone."""
     ends = {node.name for node in nodes if node.kind in _ENDS}
-    known = {node.name for node in nodes if node.kind in kinds}
-    found: dict[int, None] = {}
+    names = {node.name for node in nodes if node.kind in kinds}
+    places: dict[int, None] = {}
     for number, node in enumerate(nodes):
         if node.kind != "op" or node.bodies or draws_at_random(node.op):
             continue
         sources = [ref[0] for ref in node.inputs if ref is not None]
         is_size = foreign_traits(node.op).needs_only_shapes and all(source in ends for source in sources)
-        if is_size or (all(source in known for source in sources) and (node.outputs or sources)):
-            known.add(node.name)
-            found[number] = None
-    return found
+        if is_size or (all(source in names for source in sources) and (node.outputs or sources)):
+            names.add(node.name)
+            places[number] = None
+    return places
 
 
-def _shared_ones(nodes: Sequence[ForeignNode], known: dict[int, None]) -> dict[int, None]:
-    """The known nodes without those that are a few in a row to a single op that is not known."""
+def _shared_ones(nodes: Sequence[ForeignNode], derived: dict[int, None]) -> dict[int, None]:
+    """The derived ops without those that are a few in a row to a single op that is not derived."""
     numbers: dict[str, int] = {}
     uses: dict[int, list[int]] = {}
     sizes: dict[int, int] = {}
     for number, node in enumerate(nodes):
-        sources = {numbers[ref[0]] for ref in node.inputs if ref is not None and ref[0] in numbers} & known.keys()
+        sources = {numbers[ref[0]] for ref in node.inputs if ref is not None and ref[0] in numbers} & derived.keys()
         for source in sources:
             uses.setdefault(source, []).append(number)
         numbers[node.name] = number
-        if number in known:
+        if number in derived:
             sizes[number] = 1 + sum([sizes[source] for source in sources])
     alone: set[int] = set()
-    for number in reversed(known):
+    for number in reversed(derived):
         users = uses.get(number, [])
-        if len(users) == 1 and (users[0] in alone or (users[0] not in known and sizes[number] <= FEW)):
+        if len(users) == 1 and (users[0] in alone or (users[0] not in derived and sizes[number] <= FEW)):
             alone.add(number)
-    return {number: None for number in known if number not in alone}
+    return {number: None for number in derived if number not in alone}

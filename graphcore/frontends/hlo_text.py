@@ -39,8 +39,8 @@ def read(source: Source) -> ForeignGraph:
     elif isinstance(value, str):
         text = value
     else:
-        given = value.as_text()
-        if not isinstance(given, str):
+        module_text = value.as_text()
+        if not isinstance(module_text, str):
             raise InvalidArgumentError("The compiled program gives no text")
-        text = given
+        text = module_text
     return HloReader(text).read()

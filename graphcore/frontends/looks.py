@@ -34,14 +34,14 @@ _PICKLE: Final = tuple(b"\x80" + bytes([version]) for version in range(2, 6))
 def is_recognised(source: Source) -> bool:
     """True iff the bytes are surely those of another kind of file than a graph of TensorFlow."""
     head = source.head
-    known = any(head.startswith(beginning) for beginning, _ in _BEGINNINGS) or head.startswith(_PICKLE) or head[257:262] == b"ustar"
-    return known or bool(source.members) or head[4:8] == b"ftyp" or _model_beside(source) != ""
+    is_marked = any(head.startswith(beginning) for beginning, _ in _BEGINNINGS) or head.startswith(_PICKLE) or head[257:262] == b"ustar"
+    return is_marked or bool(source.members) or head[4:8] == b"ftyp" or _model_beside(source) != ""
 
 
 def _model_beside(source: Source) -> str:
     """The name of the ONNX model whose elements a file holds, "" for other files."""
-    found = None if source.path is None else _ELEMENTS.fullmatch(source.path.name)
-    return "" if found is None else found[1]
+    match = None if source.path is None else _ELEMENTS.fullmatch(source.path.name)
+    return "" if match is None else match[1]
 
 
 def looks_like(source: Source) -> str:
@@ -61,9 +61,9 @@ def looks_like(source: Source) -> str:
         return "a tar archive"
     if head.startswith(_PICKLE):
         return "a Python pickle, which is never opened, since unpickling runs code" + zipped
-    known = next((words for beginning, words in _BEGINNINGS if head.startswith(beginning)), "")
-    if known:
-        return known + zipped
+    kind = next((words for beginning, words in _BEGINNINGS if head.startswith(beginning)), "")
+    if kind:
+        return kind + zipped
     if head[4:8] == b"ftyp":
         return "a video"
     text = _text(head)

@@ -107,16 +107,16 @@ class _Lowering:
     def registration(self, node: ForeignNode) -> OpRegistration:
         """The registration of an op, in the role that a node has."""
         key = node.op, node.kind, bool(node.bodies)
-        known = self.registrations.get(key)
-        if known is None:
+        registration = self.registrations.get(key)
+        if registration is None:
             attrs = tuple([AttrDef(name=name, type="func") for name in _FUNCTIONS]) if node.bodies else ()
             branches = (AttrDef(name="branches", type="list(func)"),) if node.bodies else ()
             op_def = OpDef(name=node.op, attr=(*attrs, *branches), description=self._doc(node.op), is_stateful=True)
-            known = OpRegistration(op_def, _kept_shapes, is_opaque=True)
-            known.traits = foreign_traits(node.op, node.kind)
-            known.size_step = None if self.source.size_step is None else self._size_step
-            self.registrations[key] = known
-        return known
+            registration = OpRegistration(op_def, _kept_shapes, is_opaque=True)
+            registration.traits = foreign_traits(node.op, node.kind)
+            registration.size_step = None if self.source.size_step is None else self._size_step
+            self.registrations[key] = registration
+        return registration
 
     def _size_step(self, node: Node, output: int, axis: int) -> tuple[str, str, list[tuple[int, int]]] | None:
         """The step backwards from a size of a node, as the source knows it."""
@@ -169,8 +169,8 @@ class _Filling:
             return
         taken = set(names)
         for number, ref in enumerate(function.outputs):
-            given = function.output_names[number] if number < len(function.output_names) else ""
-            self._add_result(given or f"output_{number}" if len(function.outputs) > 1 else given or "output", ref, taken)
+            result_name = function.output_names[number] if number < len(function.output_names) else ""
+            self._add_result(result_name or f"output_{number}" if len(function.outputs) > 1 else result_name or "output", ref, taken)
 
     def _add_all(self, nodes: Sequence[ForeignNode], names: Sequence[str], places: Sequence[int]) -> list[int]:
         """Add nodes whose inputs are there. Returns the places of the others."""
@@ -227,13 +227,13 @@ class _Filling:
             made = self.made[node.name]
             made.error = InvalidArgumentError(node.error, node=name, op=node.op).explained_by(partial(_chains, made, node.clashes))
 
-    def _add_result(self, given: str, ref: tuple[str, int] | None, taken: set[str]) -> None:
+    def _add_result(self, result_name: str, ref: tuple[str, int] | None, taken: set[str]) -> None:
         if ref is None:
             return
         producer = self.made.get(ref[0])
         if producer is None or not 0 <= ref[1] < len(producer.outputs):
-            raise InvalidArgumentError(f"Result '{given}' is output {ref[1]} of node '{ref[0]}', which is not there", node=ref[0])
-        scope, leaf = split_name(given)
+            raise InvalidArgumentError(f"Result '{result_name}' is output {ref[1]} of node '{ref[0]}', which is not there", node=ref[0])
+        scope, leaf = split_name(result_name)
         base = name = f"{self.prefix}{scope}/{leaf}" if scope else self.prefix + leaf
         number = 0
         while name in taken:
@@ -241,7 +241,7 @@ class _Filling:
             name = f"{base}_output" if number == 1 else f"{base}_output_{number}"
         taken.add(name)
         self.handles = ()
-        node = ForeignNode(given, OUTPUT, (ref,), kind="output")
+        node = ForeignNode(result_name, OUTPUT, (ref,), kind="output")
         tensor = producer.outputs[ref[1]]
         self._insert(name, self.lowering.registration(node), {}, [tensor], NO_CONTROLS, (), producer.source, "")
         self.rets.append(name)
@@ -277,10 +277,10 @@ class _Filling:
 
     def _dim(self, size: object) -> DimensionHandle:
         if isinstance(size, str):
-            known = self.symbols.get(size)
-            if known is None:
-                known = self.symbols[size] = DimensionHandle(origin=symbol(size[:_MAX_SYMBOL]) if size else None)
-            return known if size else DimensionHandle()
+            handle = self.symbols.get(size)
+            if handle is None:
+                handle = self.symbols[size] = DimensionHandle(origin=symbol(size[:_MAX_SYMBOL]) if size else None)
+            return handle if size else DimensionHandle()
         if isinstance(size, int) and 0 <= size < _MAX_SIZE:
             return DimensionHandle(size)
         return DimensionHandle()
@@ -302,10 +302,10 @@ class _Filling:
         return attrs
 
     def _location(self, frame: SourceFrame) -> ForeignLocation:
-        known = self.locations.get(frame)
-        if known is None:
-            known = self.locations[frame] = ForeignLocation(file=frame.file, line=frame.line, line_text=frame.text)
-        return known
+        location = self.locations.get(frame)
+        if location is None:
+            location = self.locations[frame] = ForeignLocation(file=frame.file, line=frame.line, line_text=frame.text)
+        return location
 
     def _stuck(self, nodes: Sequence[ForeignNode], left: Sequence[int]) -> InvalidArgumentError:
         names = {node.name for node in nodes}

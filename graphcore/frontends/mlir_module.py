@@ -46,12 +46,12 @@ def read(source: Source) -> ForeignGraph:
     if isinstance(value, str):
         return read_module(value.encode())
     if type(value).__name__ == "Exported":
-        found = read_module(bytes(value.mlir_module_serialized))
-        found.name = str(value.fun_name)
-        found.facts["platforms"] = ", ".join([str(platform) for platform in value.platforms])
-        found.facts["arguments"] = ", ".join([str(aval) for aval in value.in_avals])[:1000]
-        found.facts["results"] = ", ".join([str(aval) for aval in value.out_avals])[:1000]
-        return found
+        graph = read_module(bytes(value.mlir_module_serialized))
+        graph.name = str(value.fun_name)
+        graph.facts["platforms"] = ", ".join([str(platform) for platform in value.platforms])
+        graph.facts["arguments"] = ", ".join([str(aval) for aval in value.in_avals])[:1000]
+        graph.facts["results"] = ", ".join([str(aval) for aval in value.out_avals])[:1000]
+        return graph
     text = value.as_text(debug_info=True)
     if not isinstance(text, str):
         raise InvalidArgumentError("The lowered program gives no text")

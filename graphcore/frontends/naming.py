@@ -38,9 +38,9 @@ class Scopes:
 
     def path(self, modules: tuple[ModuleCall, ...]) -> str:
         """The path of the scope that stands for the innermost of some modules; "" for the root."""
-        known = self._of_modules.get(modules)
-        if known is not None:
-            return known
+        cached = self._of_modules.get(modules)
+        if cached is not None:
+            return cached
         parent = self.path(modules[:-1]) if len(modules) > 1 else ""
         module = modules[-1]
         part = _relative(module.path, modules[-2].path if len(modules) > 1 else "")
@@ -170,12 +170,12 @@ def _place_weights(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) 
 
 
 def _shared(parts: list[str] | None, path: str) -> list[str]:
-    found = []
+    shared = []
     for one, other in zip(parts or (), path.split("/"), strict=False):
         if one != other:
             break
-        found.append(one)
-    return found
+        shared.append(one)
+    return shared
 
 
 def _short(name: str) -> str:

@@ -53,10 +53,10 @@ def read(source: Source) -> ForeignGraph:
 
 
 def _read(onnx: Any, model: Any, tensors: Tensors) -> ForeignGraph:
-    found = ModelReader(onnx, model, tensors).read()
-    runner = OnnxRunner(model, tensors, found.main, found.functions)
-    found.runner = lambda: runner  # one for all runs, which keeps the weights
-    return found
+    graph = ModelReader(onnx, model, tensors).read()
+    runner = OnnxRunner(model, tensors, graph.main, graph.functions)
+    graph.runner = lambda: runner  # one for all runs, which keeps the weights
+    return graph
 
 
 def _is_program(value: Any) -> bool:

@@ -58,9 +58,9 @@ def read(source: Source) -> ForeignGraph:
 
 def _facts(root: Element) -> dict[str, str]:
     """The notes on the whole model."""
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     for element in root.findall("rt_info//*"):
         value = element.get("value")
-        if value is not None and len(found) < _SHOWN:
-            found[(element.get("name") or element.tag)[:100]] = value[:500]
-    return found
+        if value is not None and len(facts) < _SHOWN:
+            facts[(element.get("name") or element.tag)[:100]] = value[:500]
+    return facts

@@ -78,35 +78,35 @@ class ForeignRecord:
 
     def details(self, node: Node) -> list[tuple[str, str]]:
         """The facts of the source about a node, beside its attrs, as pairs of a word and a text."""
-        known = self.nodes.get(node.name)
-        if known is None:
+        foreign = self.nodes.get(node.name)
+        if foreign is None:
             return []
-        lines = [(name, f"{plain_text(value)} (default)") for name, value in known.defaults.items() if name not in known.attrs]
-        if known.name != node.name:
-            lines.append(("name in the source", known.name))
-        if known.modules and known.modules[-1] != NO_MODULE:
-            inner = known.modules[-1]
+        lines = [(name, f"{plain_text(value)} (default)") for name, value in foreign.defaults.items() if name not in foreign.attrs]
+        if foreign.name != node.name:
+            lines.append(("name in the source", foreign.name))
+        if foreign.modules and foreign.modules[-1] != NO_MODULE:
+            inner = foreign.modules[-1]
             lines.append(
                 ("module", f"{inner.path} ({inner.type_name})" if inner.path and inner.type_name else inner.path or inner.type_name)
             )
-        lines += [(f"note on {port.name or f'output {i}'}", port.note) for i, port in enumerate(known.outputs) if port.note]
-        if len(known.frames) > 1:
-            lines.append(("called from", " < ".join(f"{frame.file}:{frame.line}" for frame in known.frames[-2::-1][:8])))
-        if known.weight is not None and known.weight.where:
-            lines.append(("stored in", known.weight.where))
-        if known.device:
-            lines.append(("device in the source", known.device))
-        if known.doc:
-            lines.append(("note", known.doc))
+        lines += [(f"note on {port.name or f'output {i}'}", port.note) for i, port in enumerate(foreign.outputs) if port.note]
+        if len(foreign.frames) > 1:
+            lines.append(("called from", " < ".join(f"{frame.file}:{frame.line}" for frame in foreign.frames[-2::-1][:8])))
+        if foreign.weight is not None and foreign.weight.where:
+            lines.append(("stored in", foreign.weight.where))
+        if foreign.device:
+            lines.append(("device in the source", foreign.device))
+        if foreign.doc:
+            lines.append(("note", foreign.doc))
         return lines
 
     def slot_names(self, node: Node) -> tuple[list[str], list[str]]:
         """The names of the inputs and outputs of a node."""
-        known = self.nodes.get(node.name)
-        if known is None:
+        foreign = self.nodes.get(node.name)
+        if foreign is None:
             return [""] * len(node.inputs), [""] * len(node.outputs)
-        inputs = [name for name, ref in zip_longest(known.input_names, known.inputs, fillvalue="") if ref is not None]
-        outputs = [port.name for port in known.outputs]
+        inputs = [name for name, ref in zip_longest(foreign.input_names, foreign.inputs, fillvalue="") if ref is not None]
+        outputs = [port.name for port in foreign.outputs]
         return _of_length(inputs, len(node.inputs)), _of_length(outputs, len(node.output_types))
 
     def value(self, node: Node) -> Array | None:
@@ -117,28 +117,28 @@ class ForeignRecord:
         Raises:
             GraphError: they cannot be read.
         """
-        known = self.nodes.get(node.name)
-        if known is None or known.weight is None or known.weight.load is None:
+        foreign = self.nodes.get(node.name)
+        if foreign is None or foreign.weight is None or foreign.weight.load is None:
             return None
-        found = self.values.get(node.name)
-        if found is None:
-            found = known.weight.load()
+        value = self.values.get(node.name)
+        if value is None:
+            value = foreign.weight.load()
             self.values.clear()  # the one read last is asked for page by page
-            self.values[node.name] = found
-        return found
+            self.values[node.name] = value
+        return value
 
     def short_value(self, node: Node) -> Array | None:
         """As `value`, for small tensors only."""
-        known = self.nodes.get(node.name)
-        is_short = known is not None and known.weight is not None and 0 <= weight_bytes(known.weight) <= SHORT_BYTES
+        foreign = self.nodes.get(node.name)
+        is_short = foreign is not None and foreign.weight is not None and 0 <= weight_bytes(foreign.weight) <= SHORT_BYTES
         return self.value(node) if is_short else None
 
     def arguments(self, node: Node, role: str, count: int) -> list[int]:
         """The inputs of a node that are the `count` arguments of a body; -1 for arguments that are none."""
-        known = self.nodes.get(node.name)
-        given = None if known is None else known.arguments.get(role)
-        if given is not None:
-            return [number if -1 <= number < len(node.inputs) else -1 for number in given[:count]] + [-1] * (count - len(given))
+        foreign = self.nodes.get(node.name)
+        numbers = None if foreign is None else foreign.arguments.get(role)
+        if numbers is not None:
+            return [number if -1 <= number < len(node.inputs) else -1 for number in numbers[:count]] + [-1] * (count - len(numbers))
         first = 1 if count == len(node.inputs) - 1 else 0
         return list(range(first, first + count)) if first + count == len(node.inputs) else [-1] * count
 

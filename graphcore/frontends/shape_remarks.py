@@ -48,13 +48,13 @@ def mark_broadcasts(source: ForeignGraph) -> list[str]:
     Returns:
         The notes, as sentences.
     """
-    found = [text for function in (source.main, *source.functions.values()) for text in _in_function(function)]
-    return list(dict.fromkeys(found))[:_MOST]
+    remarks = [text for function in (source.main, *source.functions.values()) for text in _in_function(function)]
+    return list(dict.fromkeys(remarks))[:_MOST]
 
 
 def _in_function(function: ForeignFunction) -> list[str]:
     nodes = {node.name: node for node in function.nodes}
-    found = []
+    remarks = []
     for node in function.nodes:
         if _title(node) not in _ELEMENTWISE or node.differentiates or len(node.outputs) != 1:
             continue
@@ -65,8 +65,8 @@ def _in_function(function: ForeignFunction) -> list[str]:
             text = _remark(nodes, node, _vector(nodes, vector), column)
             if text:
                 node.doc = node.doc or text
-                found.append(text)
-    return found
+                remarks.append(text)
+    return remarks
 
 
 def _remark(nodes: Mapping[str, ForeignNode], node: ForeignNode, vector: tuple[str, int] | None, column: tuple[str, int]) -> str:

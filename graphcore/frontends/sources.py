@@ -74,7 +74,7 @@ def kinds() -> tuple[str, ...]:
     return (_TENSORFLOW, *[frontend.KIND for frontend in frontends()])
 
 
-def source_of(given: object) -> Source:
+def source_of(path_or_value: object) -> Source:
     """The source for a path or an object, with what frontends see of it.
 
     A text that names no file but holds a line break or a brace is an object, as DOT text is.
@@ -83,9 +83,9 @@ def source_of(given: object) -> Source:
         NotFoundError: there is no such file.
         GraphError: the file cannot be read.
     """
-    if not isinstance(given, str | os.PathLike) or (isinstance(given, str) and _is_text(given)):
-        return Source(value=given)
-    path = checked_path(given)
+    if not isinstance(path_or_value, str | os.PathLike) or (isinstance(path_or_value, str) and _is_text(path_or_value)):
+        return Source(value=path_or_value)
+    path = checked_path(path_or_value)
     if is_folder(path):
         return Source(path=path)
     with open_file(path) as file:
@@ -96,8 +96,8 @@ def source_of(given: object) -> Source:
     return Source(path=path, head=head, members=_members(path) if head.startswith(b"PK") else ())
 
 
-def _is_text(given: str) -> bool:
-    return ("\n" in given or "{" in given) and not is_file(given)
+def _is_text(path_or_text: str) -> bool:
+    return ("\n" in path_or_text or "{" in path_or_text) and not is_file(path_or_text)
 
 
 def _gunzipped(head: bytes) -> bytes | None:
@@ -124,18 +124,18 @@ def frontend_for(source: Source) -> Frontend | None:
     return next((frontend for frontend in frontends() if frontend.sniff(source)), None)
 
 
-def open_source(given: object) -> ForeignGraph:
+def open_source(path_or_value: object) -> ForeignGraph:
     """Read a file or an object of another framework.
 
     Args:
-        given: a path, or an object.
+        path_or_value: a path, or an object.
 
     Raises:
         NotFoundError: there is no such file.
         InvalidArgumentError: no frontend reads this kind. The message says what it looks like, and what can be opened.
         GraphError: it is damaged, exceeds a limit, or a library is missing.
     """
-    source = source_of(given)
+    source = source_of(path_or_value)
     frontend = frontend_for(source)
     if frontend is None:
         raise unknown_kind(source)
@@ -159,8 +159,8 @@ def read_by(frontend: Frontend, source: Source) -> ForeignGraph:
 
 def unknown_kind(source: Source) -> InvalidArgumentError:
     """The error for a source that no frontend reads."""
-    known = "; ".join(kinds())
-    return InvalidArgumentError(f"Cannot open {named(source)}: it looks like {looks_like(source)}. What can be opened: {known}")
+    openable = "; ".join(kinds())
+    return InvalidArgumentError(f"Cannot open {named(source)}: it looks like {looks_like(source)}. What can be opened: {openable}")
 
 
 def named(source: Source) -> str:

@@ -102,7 +102,7 @@ class _Reader:
 
     def _signatures(self, count: int) -> dict[str, tuple[int, dict[int, str], str]]:
         """The signatures by key: the subgraph, the names of tensors by number, and both in words."""
-        found: dict[str, tuple[int, dict[int, str], str]] = {}
+        signatures: dict[str, tuple[int, dict[int, str], str]] = {}
         for number in range(self._budget.take(self._model.SignatureDefsLength())):
             signature = self._model.SignatureDefs(number)
             place = signature.SubgraphIndex()
@@ -111,13 +111,13 @@ class _Reader:
             sides = [self._named(signature, "Outputs"), self._named(signature, "Inputs")]
             outputs, inputs = [", ".join(side.values()) for side in sides]
             key = text_of(signature.SignatureKey()) or f"signature_{number}"
-            found[key] = place, {**sides[0], **sides[1]}, f"{inputs or 'nothing'} -> {outputs or 'nothing'}"
-        return found
+            signatures[key] = place, {**sides[0], **sides[1]}, f"{inputs or 'nothing'} -> {outputs or 'nothing'}"
+        return signatures
 
     def _named(self, signature: Any, side: str) -> dict[int, str]:
         count = self._budget.take(getattr(signature, f"{side}Length")())
         maps = [getattr(signature, side)(place) for place in range(count)]
-        return {each.TensorIndex(): text_of(each.Name()) for each in maps}
+        return {entry.TensorIndex(): text_of(entry.Name()) for entry in maps}
 
     def _metadata(self) -> dict[str, str]:
         """Metadata as facts: short texts, and the sizes of others."""

@@ -37,12 +37,12 @@ def read(source: Source) -> ForeignGraph:
     Raises:
         GraphError: it is inconsistent.
     """
-    found = _program(source.value) if is_program(source.value) else _module(source.value)
-    found.main.nodes = placed_states(found.main.nodes)
-    found.producer = f"PyTorch {getattr(sys.modules.get('torch'), '__version__', '')}".strip()
-    roots = [call.type_name for node in found.main.nodes for call in node.modules[:1] if not call.path]
-    found.name = roots[0] if roots else found.name
-    return found
+    graph = _program(source.value) if is_program(source.value) else _module(source.value)
+    graph.main.nodes = placed_states(graph.main.nodes)
+    graph.producer = f"PyTorch {getattr(sys.modules.get('torch'), '__version__', '')}".strip()
+    roots = [call.type_name for node in graph.main.nodes for call in node.modules[:1] if not call.path]
+    graph.name = roots[0] if roots else graph.name
+    return graph
 
 
 def _module(module: Any) -> ForeignGraph:
@@ -70,11 +70,11 @@ def _program(program: Any) -> ForeignGraph:
     main = FxReader(program.graph_module, functions, states, results).read("main")
     for symbol, limits in program.range_constraints.items():
         facts[f"size {symbol}"] = limits_text(_bound(limits.lower), _bound(limits.upper))
-    found = ForeignGraph("PyTorch exported program", main, functions=functions, facts=facts)
-    found.notes = notes
+    graph = ForeignGraph("PyTorch exported program", main, functions=functions, facts=facts)
+    graph.notes = notes
     runner = ProgramRunner(lambda: program, main)
-    found.runner = lambda: runner
-    return found
+    graph.runner = lambda: runner
+    return graph
 
 
 def _results(program: Any) -> tuple[list[str], list[str]]:
@@ -82,11 +82,11 @@ def _results(program: Any) -> tuple[list[str], list[str]]:
     specs = program.graph_signature.output_specs
     leaves = _leaves(program.call_spec.out_spec, "")
     own = [spec for spec in specs if spec.kind.name in _OWN]
-    given = iter(leaves if len(leaves) == len(own) else [""] * len(own))
+    leaf_names = iter(leaves if len(leaves) == len(own) else [""] * len(own))
     names, notes = [], []
     for spec in specs:
         if spec.kind.name in _OWN:
-            name = next(given)
+            name = next(leaf_names)
             if hasattr(spec.arg, "value"):
                 continue
             names.append(name)
@@ -105,11 +105,11 @@ def _leaves(spec: Any, name: str) -> list[str]:
     if isinstance(keys, list | tuple) and len(keys) == 2 and isinstance(keys[0], list) and len(keys[0]) == len(children) != 2:
         keys = keys[0]
     is_named = isinstance(keys, list) and len(keys) == len(children) and all(isinstance(key, str) for key in keys)
-    found = []
+    names = []
     for number, child in enumerate(children):
         key = keys[number] if is_named and isinstance(keys, list) else ""
-        found += _leaves(child, f"{name}.{key}" if name and key else name or key)
-    return found
+        names += _leaves(child, f"{name}.{key}" if name and key else name or key)
+    return names
 
 
 def _bound(value: Any) -> int | None:

@@ -49,13 +49,13 @@ def read(source: Source) -> ForeignGraph:
         )
     program = decoded(archive.read(models[0]), Program, f"'{models[0]}'")
     name = models[0].removeprefix("models/").removesuffix(".json")
-    found = ProgramReader(program, PayloadWeights(archive, name)).read()
+    graph = ProgramReader(program, PayloadWeights(archive, name)).read()
     if len(models) > 1:
-        found.notes.insert(0, f"The package has {len(models)} programs; this is '{name}'. The others: {', '.join(models[1:9])}.")
-    return _runnable(found, source.path) if len(models) == 1 else found
+        graph.notes.insert(0, f"The package has {len(models)} programs; this is '{name}'. The others: {', '.join(models[1:9])}.")
+    return _runnable(graph, source.path) if len(models) == 1 else graph
 
 
-def _runnable(found: ForeignGraph, path: Path) -> ForeignGraph:
-    runner = ProgramRunner(partial(loaded, str(path)), found.main)
-    found.runner = lambda: runner
-    return found
+def _runnable(graph: ForeignGraph, path: Path) -> ForeignGraph:
+    runner = ProgramRunner(partial(loaded, str(path)), graph.main)
+    graph.runner = lambda: runner
+    return graph

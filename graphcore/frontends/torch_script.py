@@ -41,8 +41,8 @@ def read(source: Source) -> ForeignGraph:
     if not isinstance(constants, tuple | list):
         raise InvalidArgumentError(f"'constants.pkl' is damaged: required a list, got a {type(constants).__name__}")
     code = ScriptCode(archive)
-    found = code.class_of(root.kind)
-    methods = list(found[1].methods) if found is not None else []
+    located = code.class_of(root.kind)
+    methods = list(located[1].methods) if located is not None else []
     forward = next((name for name in methods if name == "forward"), None) or next(
         (name for name in methods if name.startswith("forward")), methods[0] if methods else ""
     )

@@ -59,8 +59,8 @@ _PREFIX: Final = re.compile(r"^(torch\.|jnp\.|np\.|numpy\.|tensor\((?=[a-z0-9_]+
 
 def _table() -> dict[str, DType]:
     names = {**{name: name for name in _SAME}, **{name.replace("_", ""): name for name in _SAME}, **_OTHERS}
-    found = {word: dtypes.dtype_by_name(name) for word, name in names.items()}
-    return {word: dtype for word, dtype in found.items() if dtype is not None}
+    by_word = {word: dtypes.dtype_by_name(name) for word, name in names.items()}
+    return {word: dtype for word, dtype in by_word.items() if dtype is not None}
 
 
 _KNOWN: Final = _table()
@@ -93,11 +93,11 @@ def shaped(elements: Array, shape: Sequence[int], what: str) -> Array:
 @lru_cache(maxsize=1024)
 def device_of(text: str) -> str:
     """A device as graphs request it: `cuda:1` becomes `/device:GPU:1`; "" for what names no device."""
-    found = re.fullmatch(r"(cpu|cuda|gpu|xpu|mps|tpu|meta)(?::(\d{1,6}))?", text.strip().lower(), re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(cpu|cuda|gpu|xpu|mps|tpu|meta)(?::(\d{1,6}))?", text.strip().lower(), re.ASCII)
+    if match is None:
         return text if re.fullmatch(r"(/job:[a-z]+(/task:\d{1,6})?)?/device:[A-Za-z]+:\d{1,6}", text, re.ASCII) else ""
-    kind = {"cpu": "CPU", "cuda": "GPU", "gpu": "GPU"}.get(found[1], found[1].upper())
-    return f"/device:{kind}:{found[2] or 0}"
+    kind = {"cpu": "CPU", "cuda": "GPU", "gpu": "GPU"}.get(match[1], match[1].upper())
+    return f"/device:{kind}:{match[2] or 0}"
 
 
 _INVALID: Final = re.compile(r"[^A-Za-z0-9_.\-]+")

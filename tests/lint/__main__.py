@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.lint import architecture, op_names, package_map, prose
+from tests.lint import architecture, op_names, package_map, prose, variable_names
 
 
 def main() -> int:
     """Check all rules; 1 if any is broken."""
-    rules = [*architecture.RULES, *prose.RULES, *op_names.RULES, *package_map.RULES]
+    rules = [*architecture.RULES, *prose.RULES, *op_names.RULES, *package_map.RULES, *variable_names.RULES]
     broken = 0
     for rule in rules:
         faults = list(rule())

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.lint import architecture, op_names, prose
+from tests.lint import architecture, op_names, prose, variable_names
 from tests.lint.files import PACKAGES, source_files
 
 
@@ -56,3 +56,22 @@ def test_unplain_words_are_found(text: str) -> None:
 
 def test_plain_words_pass() -> None:
     assert not list(prose.faults("Runs a node; `who` is code."))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("found = 1", ["found"]),
+        ("found: int = 1", ["found"]),
+        ("if (found := f()): pass", ["found"]),
+        ("for each in values: pass", ["each"]),
+        ("texts = [str(each) for each in values]", ["each"]),
+        ("def f(given, *known, told=None): pass", ["given", "known", "told"]),
+        ("f(lambda given: 1)", ["given"]),
+        ("match value:\n    case [known, *told]: pass", ["known", "told"]),
+        ("class C:\n    known: str\n    def found(self): pass", []),
+        ("self.given = f(known=value.told, found_names=[])", []),
+    ],
+)
+def test_variables_with_empty_names_are_found_and_fields_are_not(text: str, names: list[str]) -> None:
+    assert sorted(name for _, name in variable_names.empty_names(ast.parse(text))) == names

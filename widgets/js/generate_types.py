@@ -126,17 +126,17 @@ def constants(module: str, names: Iterable[str]) -> Iterator[tuple[list[str], st
 
     Each is the lines of its comment, its name, its value, and its type. Sets are of texts, dicts and tuples of texts or of whole numbers.
     """
-    found = importlib.import_module(module)
-    body = ast.parse(inspect.getsource(found)).body
+    loaded = importlib.import_module(module)
+    body = ast.parse(inspect.getsource(loaded)).body
     texts = {
-        each.target.id: below.value.value
-        for each, below in pairwise(body)
-        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        variable.target.id: below.value.value
+        for variable, below in pairwise(body)
+        if isinstance(variable, ast.AnnAssign) and isinstance(variable.target, ast.Name)
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
     }
     for name in names:
-        own = name if hasattr(found, name) else f"_{name}"
-        value = getattr(found, own)
+        own = name if hasattr(loaded, name) else f"_{name}"
+        value = getattr(loaded, own)
         text = json.dumps(sorted(value) if isinstance(value, frozenset) else value, ensure_ascii=False)
         yield _comment(texts.get(own)), name, f"new Set({text})" if isinstance(value, frozenset) else text, _type_of(value)
 
@@ -176,7 +176,7 @@ def _union(name: str, union: Any) -> str:
 
 def generate() -> str:
     """The whole text of `generated.ts`."""
-    parts = [HEADER, *(constant(*each) for module, names in CONSTANTS.items() for each in constants(module, names))]
+    parts = [HEADER, *(constant(*fields) for module, names in CONSTANTS.items() for fields in constants(module, names))]
     parts += [table(module, names) for module, names in TABLES.items()]
     for values, name in ALIASES.items():
         literals = " | ".join(f'"{value}"' for value in sorted(values))

@@ -268,28 +268,28 @@ class Call:
         return []
 
 
-def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given: list[Tensor] | None, caller: Node | None) -> CallBody:
+def call_body(callee: Callee, path: str, body: FunctionBody, device: str, arguments: list[Tensor] | None, caller: Node | None) -> CallBody:
     """A copy of a body with the shapes and devices of one call.
 
     Args:
         path: the prefix of its nodes' names; it ends in a colon and perhaps a label, unlike any name of the graph. "" for a graph of its own.
         device: the device of the call, for nodes of the body without another one.
-        given: the arguments, in the graph of the call; None leaves shapes unknown.
+        arguments: the arguments, in the graph of the call; None leaves shapes unknown.
         caller: the call, whose line of code the copies get. None outside of a call.
 
     Raises:
         InvalidArgumentError: arguments do not fit the function's types or number.
     """
-    if given is not None:
-        _check_arguments(body, given, caller)
+    if arguments is not None:
+        _check_arguments(body, arguments, caller)
     nodes = [_renamed(node.node_def, path, device) for node in body.graph.op_nodes()]
-    graph = graph_from_nodes(nodes, body.graph.library, infers_functions=not given)
+    graph = graph_from_nodes(nodes, body.graph.library, infers_functions=not arguments)
     for node in graph.op_nodes():
         node.source = None if caller is None else caller.source
     made = CallBody(callee, path, body, graph)
     if caller is not None:
         graph.refiner = refiner_within(caller.graph)
-    for index, (arg, tensor) in enumerate(zip(made.args, given or (), strict=False)):
+    for index, (arg, tensor) in enumerate(zip(made.args, arguments or (), strict=False)):
         arg.output_handles = (_handle_inside(caller, index, tensor),)
         held = (tensor.node.handle_data or {}).get(tensor.index)
         if held is not None and (caller is None or not is_loop(caller)):
@@ -297,7 +297,7 @@ def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given:
         value = None if tensor.dtype.is_ref else inferred_value(tensor)
         if value is not None:
             arg.constants = {0: value}
-    for node in made.nodes if given else ():
+    for node in made.nodes if arguments else ():
         if node.inputs or calls_functions(node):
             _infer(graph, node)
     return made
@@ -313,11 +313,11 @@ def _infer(graph: Graph, node: Node) -> None:
         node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
 
 
-def _check_arguments(body: FunctionBody, given: list[Tensor], caller: Node | None) -> None:
+def _check_arguments(body: FunctionBody, arguments: list[Tensor], caller: Node | None) -> None:
     name, op = ("the call", "") if caller is None else (f"'{caller.name}'", caller.op)
-    if len(given) != len(body.arg_types):
-        raise InvalidArgumentError(f"{name} gives {len(given)} arguments to a function of {len(body.arg_types)}", op=op)
-    for index, (tensor, wanted) in enumerate(zip(given, body.arg_types, strict=True)):
+    if len(arguments) != len(body.arg_types):
+        raise InvalidArgumentError(f"{name} gives {len(arguments)} arguments to a function of {len(body.arg_types)}", op=op)
+    for index, (tensor, wanted) in enumerate(zip(arguments, body.arg_types, strict=True)):
         if tensor.dtype.base is not wanted.base:
             raise InvalidArgumentError(f"Argument {index} of {name} is {tensor.dtype.text}, the function takes {wanted.text}", op=op)
 

@@ -24,28 +24,28 @@ class Located:
 
     Attributes:
         node: the node.
-        given: the tensors given to the arguments of the bodies around it, by argument.
+        outer_arguments: the tensors given to the arguments of the bodies around it, by argument.
     """
 
-    def __init__(self, node: Node, given: dict[str, Tensor]) -> None:
+    def __init__(self, node: Node, outer_arguments: dict[str, Tensor]) -> None:
         self.node = node
-        self.given = given
+        self.outer_arguments = outer_arguments
 
 
 def locate(graph: Graph, name: str) -> Located | None:
     """The node of this name in views: within a call, names follow that of the call and a colon. None if there is none."""
-    opener, where, given = Opener(InstantiatedFunctions(graph.library)), graph, dict[str, "Tensor"]()
+    opener, where, outer_arguments = Opener(InstantiatedFunctions(graph.library)), graph, dict[str, "Tensor"]()
     while True:
         node = where.find(name)
         if node is not None:
-            return Located(node, given)
+            return Located(node, outer_arguments)
         call = _call_around(where, name, opener)
         if call is None:
             return None
         body = next((body for body in call.bodies() if name.startswith(f"{body.path}/")), None)
         if body is None:
             return None
-        given = given if has_hub(call.node) else {**given, **arguments(call.node, body)}
+        outer_arguments = outer_arguments if has_hub(call.node) else {**outer_arguments, **arguments(call.node, body)}
         where, opener = body.graph, opener.inner(body)
 
 
@@ -78,6 +78,6 @@ def explain(graph: Graph, name: str) -> Explanation | None:
         node_def=node_def_text(node.node_def),
         summary=summarize_node_def(node.node_def),
         placement=placement_of(node),
-        why=why_of(node, OutsideOrigins(located.given)),
+        why=why_of(node, OutsideOrigins(located.outer_arguments)),
         values=values_of(node),
     )

@@ -47,14 +47,14 @@ def gaps_of(graph: Graph) -> list[Gap]:
 
 
 def _find(graph: Graph) -> list[Gap]:
-    found = missing_gradients(graph)
-    if not found:
+    gradients = missing_gradients(graph)
+    if not gradients:
         return []
     gradient_of: dict[str, str] = {}
     for name, origin in origins_of(graph).items():
         gradient_of.setdefault(origin, name)
     gaps: dict[str, dict[GapCut, None]] = {}
-    for missing in found:
+    for missing in gradients:
         cuts = gaps.setdefault(missing.x.name, {})
         for cut in missing.cuts[:MOST_LINES]:
             after = cut.path[cut.path.index(cut.node) + 1 :] if cut.node in cut.path else ()

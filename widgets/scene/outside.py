@@ -32,21 +32,21 @@ class OutsideOrigins:
     """The explanations of arguments of open calls by the tensors given to them, each made once.
 
     Args:
-        given: the tensors given to arguments, by the name of the argument node.
+        arguments: the tensors given to arguments, by the name of the argument node.
         steps: those of explanations made before; new ones are added.
 
     Attributes:
         steps: the steps of all explanations.
     """
 
-    def __init__(self, given: Mapping[str, Tensor], steps: StepsByGraph | None = None) -> None:
+    def __init__(self, arguments: Mapping[str, Tensor], steps: StepsByGraph | None = None) -> None:
         self.steps = steps or StepsByGraph()
-        self._given = given
+        self._arguments = arguments
         self._found: dict[tuple[str, Fact], Origin | None] = {}
 
     def of(self, root: Origin) -> Origin | None:
         """The explanation of an argument of an open call `root` by the caller; None elsewhere."""
-        tensor = self._given.get(root.node)
+        tensor = self._arguments.get(root.node)
         if tensor is None or root.because:
             return None
         key = root.node, root.fact

@@ -47,12 +47,12 @@ class Stepping:
         self._follow(graph)
         return True
 
-    def message(self, graph: Graph, known: str) -> StepsMessage:
+    def message(self, graph: Graph, held_key: str) -> StepsMessage:
         """The run of a graph, without the boxes of its nodes.
 
         Args:
             graph: the graph.
-            known: the key of the steps that the viewer has.
+            held_key: the key of the steps that the viewer has.
         """
         live = self._follow(graph)
         source = graph.trace if live is None else live.run
@@ -61,7 +61,7 @@ class Stepping:
         if key != self._key:
             self._key, self._steps = key, steps_of(graph) if live is None else live.reader.steps(is_over=live.run.is_over)
         return StepsMessage(
-            key=key, run=str(id(source)), steps=None if key == known else self._steps, live=None if live is None else live.state()
+            key=key, run=str(id(source)), steps=None if key == held_key else self._steps, live=None if live is None else live.state()
         )
 
     def go(self, graph: Graph, boxes: Mapping[str, str], request: LiveStepRequest) -> bool:

@@ -52,10 +52,10 @@ class _Tensor:
             return 0
         if any(one.inf for one in self.runs):
             return 1
-        found = [one.magnitude for one in self.runs if one.magnitude is not None]
-        if found and max(found) == 0 and self.runs[-1].size > 1:
+        magnitudes = [one.magnitude for one in self.runs if one.magnitude is not None]
+        if magnitudes and max(magnitudes) == 0 and self.runs[-1].size > 1:
             return 2
-        return 3 if found and max(found) >= _HUGE else _LAST
+        return 3 if magnitudes and max(magnitudes) >= _HUGE else _LAST
 
     @property
     def words(self) -> str:
@@ -107,11 +107,11 @@ def recorded_values(graph: Graph) -> RecordedValues | None:
     trace = last_trace(graph)
     if trace is None:
         return None
-    known = _recorded.get(graph)
-    if known is None or known[0] is not trace or known[1] != graph.version:
-        found = None if trace.values is None else RecordedValues(run_values(graph, trace, trace.values))
-        known = _recorded[graph] = (trace, graph.version, found)
-    return known[2]
+    cached = _recorded.get(graph)
+    if cached is None or cached[0] is not trace or cached[1] != graph.version:
+        values = None if trace.values is None else RecordedValues(run_values(graph, trace, trace.values))
+        cached = _recorded[graph] = (trace, graph.version, values)
+    return cached[2]
 
 
 def run_values(graph: Graph, trace: Trace, records: ValueRecords) -> RunValues:
@@ -126,9 +126,9 @@ def run_values(graph: Graph, trace: Trace, records: ValueRecords) -> RunValues:
         if node.name in nodes:
             continue
         for tensor in node.outputs:
-            found = records.find(tensor)
-            if found is not None:
-                nodes.setdefault(node.name, {}).setdefault(tensor.index, _Tensor()).runs.append(found)
+            summary = records.find(tensor)
+            if summary is not None:
+                nodes.setdefault(node.name, {}).setdefault(tensor.index, _Tensor()).runs.append(summary)
     prefixes: dict[str, int] = {}
     split = [split_name(name) for name in nodes]
     tensors = list(nodes.values())

@@ -53,7 +53,7 @@ def _foreign(graph: Graph) -> list[MissingGradient]:
     record = foreign_of(graph)
     if record is None or not record.source.missing:
         return []
-    named = {node.name: found for name, node in record.nodes.items() if (found := graph.find(name)) is not None}
+    named = {node.name: original for name, node in record.nodes.items() if (original := graph.find(name)) is not None}
     return [
         MissingGradient(x=named[name], cuts=tuple([_cut(end, named) for end in ends]))
         for name, ends in record.source.missing.items()

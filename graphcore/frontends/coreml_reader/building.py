@@ -59,9 +59,9 @@ class Body:
         Raises:
             InvalidArgumentError: there is none.
         """
-        found = self._values.get(name)
-        if found is not None:
-            return found
+        ref = self._values.get(name)
+        if ref is not None:
+            return ref
         port = None if self._outer is None else self._outer.type_of(name)
         if port is None:
             raise InvalidArgumentError(f"'{name[:200]}' is used and given by no layer or argument before")

@@ -61,10 +61,10 @@ class Message:
 
     def numbers(self, field: int) -> list[int]:
         """The values of a repeated integer, packed or not."""
-        found: list[int] = []
+        numbers: list[int] = []
         for value in self.fields.get(field, ()):
-            found += [value] if isinstance(value, int) else unpacked(value)
-        return found
+            numbers += [value] if isinstance(value, int) else unpacked(value)
+        return numbers
 
     def entries(self, field: int) -> dict[str, bytes]:
         """A map from texts to messages."""
@@ -78,17 +78,17 @@ def unpacked(data: bytes) -> list[int]:
     Raises:
         InvalidArgumentError: the last has no end.
     """
-    found, value, shift = [], 0, 0
+    numbers, value, shift = [], 0, 0
     for byte in data:
         value |= (byte & 127) << shift
         shift += 7
         if byte < 128:
             value &= (1 << 64) - 1
-            found.append(value - (1 << 64) if value >> 63 else value)
+            numbers.append(value - (1 << 64) if value >> 63 else value)
             value = shift = 0
         elif shift > 63:
             raise InvalidArgumentError("The model is damaged: a packed number is too long")
-    return found
+    return numbers
 
 
 def check_depth(depth: int) -> None:

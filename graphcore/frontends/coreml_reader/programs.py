@@ -53,14 +53,14 @@ class ProgramReader:
     def _operation(self, body: Body, operation: Message, depth: int) -> None:
         kind = operation.text(1)
         outputs = tuple([_named(part) for part in operation.parts(3)])
-        given = operation.entries(5)
-        label = body.unused(self._values.text(given.get("name", b"")) or (outputs[0].name if outputs else kind))
+        entries = operation.entries(5)
+        label = body.unused(self._values.text(entries.get("name", b"")) or (outputs[0].name if outputs else kind))
         if kind == _CONSTANT:
-            weight = self._values.weight(given.get("val", b""), f"Constant '{label[:200]}'")
+            weight = self._values.weight(entries.get("val", b""), f"Constant '{label[:200]}'")
             body.add(ForeignNode(label, "coreml.const", outputs=outputs, weight=weight, kind="constant"))
             return
         attrs: dict[str, Attr] = {
-            word: text for word, value in given.items() if word != "name" and (text := self._values.text(value)) is not None
+            word: text for word, value in entries.items() if word != "name" and (text := self._values.text(value)) is not None
         }
         inputs: list[InputRef] = []
         words: list[str] = []

@@ -48,8 +48,8 @@ class AxisOrigins:
 
     def _inside(self, program: Any, equation: Any) -> list[Origins]:
         inner = AxisOrigins(self._line_of)
-        for variable, given in zip(program.invars, equation.invars, strict=False):
-            inner._of[id(variable)] = self.of(given)
+        for variable, operand in zip(program.invars, equation.invars, strict=False):
+            inner._of[id(variable)] = self.of(operand)
         inner.follow(program.eqns)
         return [inner.of(variable) for variable in program.outvars]
 
@@ -98,16 +98,16 @@ def _places(name: str, params: Mapping[str, Any], inputs: Sequence[Any], shape: 
 
 def _reshaped(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[int, int] | None]:
     """The axes that a reshape keeps: equal ones from both ends."""
-    found: list[tuple[int, int] | None] = [None] * len(after)
+    ranges: list[tuple[int, int] | None] = [None] * len(after)
     head = 0
     while head < min(len(before), len(after)) and before[head] == after[head]:
-        found[head] = 0, head
+        ranges[head] = 0, head
         head += 1
     tail = 1
     while tail <= min(len(before), len(after)) - head and before[-tail] == after[-tail]:
-        found[-tail] = 0, len(before) - tail
+        ranges[-tail] = 0, len(before) - tail
         tail += 1
-    return found
+    return ranges
 
 
 def _called(equation: Any) -> Any:

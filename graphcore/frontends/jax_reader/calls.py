@@ -43,13 +43,13 @@ def traced(call: Call) -> Traced:
     jax: Any = sys.modules["jax"]
     function, args = _opened(call)
     tree = jax.tree_util
-    given = (args, dict(call.kwargs))
-    is_traced = _is_array if any(_is_array(leaf) for leaf in tree.tree_leaves(given)) else _is_number
-    masked = tree.tree_map(lambda leaf: leaf if is_traced(leaf) else None, given)
+    originals = (args, dict(call.kwargs))
+    is_traced = _is_array if any(_is_array(leaf) for leaf in tree.tree_leaves(originals)) else _is_number
+    masked = tree.tree_map(lambda leaf: leaf if is_traced(leaf) else None, originals)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = tree.tree_map(
-            lambda ours, own: own if ours is None else ours, (args, kwargs), given, is_leaf=lambda leaf: leaf is None
+            lambda ours, own: own if ours is None else ours, (args, kwargs), originals, is_leaf=lambda leaf: leaf is None
         )
         return function(*args, **kwargs)
 

@@ -50,10 +50,10 @@ def _origins_at(levels: Sequence[Level], reader: JaxprReader) -> AxisOrigins:
         inner = AxisOrigins(line_of)
         program = level.program
         names = arg_names(program)
-        given = [] if before is None else before.operands
+        operands = [] if before is None else before.operands
         for number, variable in enumerate(program.invars):
             rank = len(variable.aval.shape)
-            origins = _of_operand(before, given[number], outer, reader.arrays) if before and len(given) == len(program.invars) else ()
+            origins = _of_operand(before, operands[number], outer, reader.arrays) if before and len(operands) == len(program.invars) else ()
             if before and before.called in _SLICING and len(origins) == rank + 1:
                 origins = origins[1:]
             if rank and len(origins) == rank:

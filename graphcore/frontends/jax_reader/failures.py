@@ -67,11 +67,11 @@ class Level:
         frame = self.trace.frame
         constants = dict(frame.constvar_to_val)
         equations = list(frame.get_eqns())
-        known = {*map(id, constants), *map(id, frame.invars)}
+        bound = {*map(id, constants), *map(id, frame.invars)}
         for equation in equations:
-            lost = [var for var in equation.invars if not hasattr(var, "val") and id(var) not in known]
+            lost = [var for var in equation.invars if not hasattr(var, "val") and id(var) not in bound]
             constants.update(dict.fromkeys(lost))  # constants that nothing else holds any more
-            known.update(map(id, [*lost, *equation.outvars]))
+            bound.update(map(id, [*lost, *equation.outvars]))
         return SimpleNamespace(
             constvars=list(constants),
             consts=list(constants.values()),

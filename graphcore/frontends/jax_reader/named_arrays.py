@@ -22,9 +22,9 @@ def named_arrays(function: Any) -> dict[int, str]:
 
 def arrays_by_name(function: Any) -> dict[str, Any]:
     """Arrays by names such as `params['w']`."""
-    found = (item for name, value in _held(function, 0) for item in _arrays(value, name, 0))
+    items = (item for name, value in _held(function, 0) for item in _arrays(value, name, 0))
     arrays: dict[str, Any] = {}
-    for array, path in islice(found, _MAX_ARRAYS):
+    for array, path in islice(items, _MAX_ARRAYS):
         arrays.setdefault(path, array)
     return arrays
 

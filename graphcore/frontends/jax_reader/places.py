@@ -48,10 +48,10 @@ def is_of_user(file: str) -> bool:
 @cache
 def _places_of(packages: tuple[str, ...]) -> tuple[str, ...]:
     """The folders of packages, the files of modules, and the folder of this one."""
-    found = [f"{Path(__file__).parent}{os.sep}"]
+    places = [f"{Path(__file__).parent}{os.sep}"]
     for name in packages:
         module = sys.modules[name]
         file = getattr(module, "__file__", None)
         if file:
-            found.append(f"{Path(file).parent}{os.sep}" if hasattr(module, "__path__") else file)
-    return tuple(found)
+            places.append(f"{Path(file).parent}{os.sep}" if hasattr(module, "__path__") else file)
+    return tuple(places)

@@ -133,17 +133,17 @@ class JaxprReader:
         """The user's lines in a traceback, the innermost last."""
         if traceback is None:
             return ()
-        known = self._frames.get(id(traceback))
-        if known is None:
-            found = []
+        cached = self._frames.get(id(traceback))
+        if cached is None:
+            frames = []
             for frame in traceback.frames:
                 file = str(frame.file_name)
                 if is_of_user(file):
                     line = getattr(frame, "line_num", None) or getattr(frame, "start_line", 0)
-                    found.append(SourceFrame(file, int(line or 0), "", str(frame.function_name)))
-            known = self._frames[id(traceback)] = tuple(reversed(found[:_MAX_FRAMES]))
+                    frames.append(SourceFrame(file, int(line or 0), "", str(frame.function_name)))
+            cached = self._frames[id(traceback)] = tuple(reversed(frames[:_MAX_FRAMES]))
             self._kept.append(traceback)
-        return known
+        return cached
 
 
 class Body:
@@ -184,21 +184,21 @@ class Body:
             return self._refs[id(var)]
         port = _port(var.aval)
         text = str(var.val)[:_MAX_TEXT]
-        known = self._literals.get((text, port.dtype))
-        if known is None:
+        literal = self._literals.get((text, port.dtype))
+        if literal is None:
             name = self.unique("literal")
             value = attr_of(var.val) if isinstance(var.val, int | float) else text
             self.nodes.append(ForeignNode(name, "jax.literal", outputs=(port,), kind="constant", attrs={"value": value}))
-            known = self._literals[text, port.dtype] = (name, 0)
-        return known
+            literal = self._literals[text, port.dtype] = (name, 0)
+        return literal
 
     def given(self, value: Any, variable: Any) -> InputRef:
         """The output for a value that is given to a call, with its variable if it has one in this program."""
         if variable is not None and (hasattr(variable, "val") or id(variable) in self._refs):
             return self.ref(variable)
-        known = self._refs.get(id(value))
-        if known is not None:
-            return known
+        ref = self._refs.get(id(value))
+        if ref is not None:
+            return ref
         if not hasattr(value, "_trace"):
             variable = SimpleNamespace(aval=value)
             self.constant(variable, value, len(self._refs))
@@ -263,12 +263,12 @@ class Body:
             return loop, {"cond": (*range(conds), *carried), "body": (*range(conds, conds + consts), *carried)}
         if primitive == "cond" and len(params["branches"]) == 2:
             return {"then": called(params["branches"][1], "true"), "else": called(params["branches"][0], "false")}, {}
-        found: dict[str, str] = {}
+        bodies: dict[str, str] = {}
         for key, value in params.items():
             for number, jaxpr in enumerate(_jaxprs(value)):
                 role = "body" if primitive == "scan" else key if not isinstance(value, tuple | list) else f"branch_{number}"
-                found[role] = called(jaxpr, str(params.get("name") or primitive))
-        return found, {}
+                bodies[role] = called(jaxpr, str(params.get("name") or primitive))
+        return bodies, {}
 
     def unique(self, name: str) -> str:
         """The name, or the first free one like it."""

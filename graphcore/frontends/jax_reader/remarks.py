@@ -20,21 +20,21 @@ def remarks_on(closed: Any) -> list[str]:
 
 
 def _in_program(jaxpr: Any, reader: JaxprReader, around: str) -> list[str]:
-    found = [*_keys(jaxpr, reader, around), *_donated(jaxpr, reader, around)]
+    remarks = [*_keys(jaxpr, reader, around), *_donated(jaxpr, reader, around)]
     for equation in jaxpr.eqns:
         where = _where(equation, reader) or around
         for value in equation.params.values():
             inner = opened(value)[0]
             if hasattr(inner, "eqns"):
-                found += _in_program(inner, reader, where)
-    return found
+                remarks += _in_program(inner, reader, where)
+    return remarks
 
 
 def _keys(jaxpr: Any, reader: JaxprReader, around: str) -> list[str]:
     """The remarks on keys that several equations, or all steps of a loop, draw from."""
     origin: dict[Any, Any] = {}
     drawn: dict[Any, list[str]] = {}
-    found = []
+    remarks = []
     for equation in jaxpr.eqns:
         name, where = str(equation.primitive.name), _where(equation, reader) or around
         first = equation.invars[0] if equation.invars else None
@@ -44,18 +44,18 @@ def _keys(jaxpr: Any, reader: JaxprReader, around: str) -> list[str]:
             if not str(getattr(variable.aval, "dtype", "")).startswith("key<") or name in _NOT_DRAWING or not _draws(equation, variable):
                 continue
             if name == "scan" and equation.invars.index(variable) < int(equation.params["num_consts"]):
-                found.append(
+                remarks.append(
                     f"Each step of scan{where} draws from one key, so all draw the same numbers. Split it before: `keys = jax.random.split(key, n)`, "
                     "and scan over the keys."
                 )
             drawn.setdefault(origin.get(variable, variable), []).append(f"{_title(equation)}{where}")
-    found += [
+    remarks += [
         f"One key is used {len(draws)} times: by {' and '.join(draws[:3])}. The same key gives the same numbers: `key, sub = jax.random.split(key)` "
         "before each use."
         for draws in drawn.values()
         if len(draws) > 1
     ]
-    return found
+    return remarks
 
 
 def _draws(equation: Any, variable: Any) -> bool:
@@ -66,7 +66,7 @@ def _draws(equation: Any, variable: Any) -> bool:
     for value in equation.params.values():
         inner = opened(value)[0]
         if hasattr(inner, "eqns") and len(inner.invars) == len(equation.invars):
-            own = {var for var, given in zip(inner.invars, equation.invars, strict=True) if given is variable}
+            own = {var for var, operand in zip(inner.invars, equation.invars, strict=True) if operand is variable}
             if any(_draws(part, var) for part in inner.eqns for var in part.invars if not hasattr(var, "val") and var in own):
                 return True
     return False
@@ -74,20 +74,20 @@ def _draws(equation: Any, variable: Any) -> bool:
 
 def _donated(jaxpr: Any, reader: JaxprReader, around: str) -> list[str]:
     """The remarks on arrays that are used after a jitted function was given their memory."""
-    given: dict[Any, str] = {}
-    found = []
+    donated: dict[Any, str] = {}
+    remarks = []
     for equation in jaxpr.eqns:
         where = _where(equation, reader) or around
-        found += [
-            f"An array of shape {tuple(variable.aval.shape)} is used by {_title(equation)}{where} after it was donated to {given[variable]}: its memory is "
+        remarks += [
+            f"An array of shape {tuple(variable.aval.shape)} is used by {_title(equation)}{where} after it was donated to {donated[variable]}: its memory is "
             "gone then. Use the result instead, or leave it out of `donate_argnums`."
             for variable in equation.invars
-            if not hasattr(variable, "val") and variable in given
+            if not hasattr(variable, "val") and variable in donated
         ]
         for variable, is_given in zip(equation.invars, equation.params.get("donated_invars", ()), strict=False):
             if is_given and not hasattr(variable, "val"):
-                given[variable] = f"{_title(equation)}{where}"
-    return found
+                donated[variable] = f"{_title(equation)}{where}"
+    return remarks
 
 
 def _title(equation: Any) -> str:

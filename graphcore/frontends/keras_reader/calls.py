@@ -37,7 +37,7 @@ def layers_of(layer: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str,
 def _within(layer: Any) -> list[Any]:
     """The layers directly in one. The graph that a Sequential model keeps of itself is not one of them."""
     inner = layer.layers if type(layer).__name__ in {"Sequential", "Functional"} else layer._flatten_layers(False, False)
-    return [found for found in inner if type(found).__name__ != "InputLayer"]
+    return [sublayer for sublayer in inner if type(sublayer).__name__ != "InputLayer"]
 
 
 def check_built(model: Any) -> None:

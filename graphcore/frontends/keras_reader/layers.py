@@ -62,17 +62,17 @@ class LayerReader:
         return ForeignFunction("main", inputs, tuple(outputs), tuple(names), self._nodes)
 
     def _expand(
-        self, config: dict[str, Any], given: list[InputRef] | None, path: str, modules: tuple[ModuleCall, ...], stored: str, depth: int
+        self, config: dict[str, Any], inputs: list[InputRef] | None, path: str, modules: tuple[ModuleCall, ...], stored: str, depth: int
     ) -> list[InputRef]:
-        """Add the layers of a model. `given` are its inputs, None for the model itself. Returns its results."""
+        """Add the layers of a model. `inputs` is None for the model itself, which has its own. Returns its results."""
         if depth > _MAX_DEPTH:
             raise InvalidArgumentError(f"Models are nested deeper than {_MAX_DEPTH}")
         inner = config["config"]
         layers = inner["layers"] if isinstance(inner, dict) else inner  # the first versions of Keras wrote a list for Sequential
         places = _stored_places(layers, stored)
         if config["class_name"] == "Sequential":
-            return self._chain(layers, inner if isinstance(inner, dict) else {}, given, path, modules, places, depth)
-        told = dict(_told(layers))
+            return self._chain(layers, inner if isinstance(inner, dict) else {}, inputs, path, modules, places, depth)
+        port_types = dict(_port_types(layers))
         entries = _input_keys(inner.get("input_layers"))
         env: dict[Key, InputRef] = {}
         calls = []
@@ -80,9 +80,9 @@ class LayerReader:
             name = _name(layer)
             if layer["class_name"] == "InputLayer":
                 key = (name, 0, 0)
-                if given is not None and key in entries:
+                if inputs is not None and key in entries:
                     number = entries.index(key)
-                    env[key] = given[number] if number < len(given) else None
+                    env[key] = inputs[number] if number < len(inputs) else None
                 else:
                     env[key] = self._input(layer, path, modules)
                 continue
@@ -104,7 +104,7 @@ class LayerReader:
                     places.get(name, ""),
                     depth,
                     number,
-                    _ports(told, name, number),
+                    _ports(port_types, name, number),
                     _arguments(call),
                 )
                 for place, ref in enumerate(outs):
@@ -121,26 +121,26 @@ class LayerReader:
         self,
         layers: list[Any],
         config: dict[str, Any],
-        given: list[InputRef] | None,
+        inputs: list[InputRef] | None,
         path: str,
         modules: tuple[ModuleCall, ...],
         places: dict[str, str],
         depth: int,
     ) -> list[InputRef]:
-        current = given[0] if given else None
-        if given is None and (not layers or layers[0]["class_name"] != "InputLayer"):
+        current = inputs[0] if inputs else None
+        if inputs is None and (not layers or layers[0]["class_name"] != "InputLayer"):
             first = layers[0]["config"] if layers else {}
             shape = config.get("build_input_shape") or first.get("batch_input_shape") or first.get("batch_shape")
             entry = {"class_name": "InputLayer", "config": {"name": "input", "batch_shape": shape}}
             current = self._input(entry, path, modules)
         for number, layer in enumerate(layers):
             if layer["class_name"] == "InputLayer":
-                current = self._input(layer, path, modules) if given is None else current
+                current = self._input(layer, path, modules) if inputs is None else current
                 continue
             after = layers[number + 1] if number + 1 < len(layers) else None
             shape = _shape((after.get("build_config") or {}).get("input_shape")) if after is not None else None
-            told: dict[int, tuple[Shape, str]] = {0: (shape, "")} if shape is not None else {}
-            outs = self._call(layer, [current], path, modules, places.get(_name(layer), ""), depth, 0, told, {})
+            port_types: dict[int, tuple[Shape, str]] = {0: (shape, "")} if shape is not None else {}
+            outs = self._call(layer, [current], path, modules, places.get(_name(layer), ""), depth, 0, port_types, {})
             current = outs[0] if outs else None
         return [current]
 
@@ -163,7 +163,7 @@ class LayerReader:
         stored: str,
         depth: int,
         number: int,
-        told: dict[int, tuple[Shape, str]],
+        port_types: dict[int, tuple[Shape, str]],
         arguments: dict[str, Attr],
     ) -> list[InputRef]:
         kind, name = layer["class_name"], _name(layer)
@@ -173,10 +173,10 @@ class LayerReader:
             return self._expand(layer, inputs, f"{path}{title}/", around, stored, depth + 1)
         config = layer.get("config") or {}
         shapes = [self._shapes.get(ref) for ref in inputs]
-        count = max(told, default=0) + 1
+        count = max(port_types, default=0) + 1
         ports = []
         for place in range(min(count, 1000)):
-            shape, dtype = told.get(place, (None, ""))
+            shape, dtype = port_types.get(place, (None, ""))
             if shape is None and count == 1:
                 shape = result_shape(kind, config, shapes)
             ports.append(Port("", dtype or _dtype(config), shape))
@@ -195,7 +195,7 @@ class LayerReader:
             )
         )
         for place, port in enumerate(ports):
-            self._shapes[unique, place] = told.get(place, (None, ""))[0] or port.shape  # type: ignore[assignment]  # sizes are no symbols here
+            self._shapes[unique, place] = port_types.get(place, (None, ""))[0] or port.shape  # type: ignore[assignment]  # sizes are no symbols here
         return [(unique, place) for place in range(len(ports))]
 
     def _variables(self, layer: dict[str, Any], path: str, modules: tuple[ModuleCall, ...], stored: str) -> list[tuple[str, str]]:
@@ -204,22 +204,22 @@ class LayerReader:
         place = stored or f"\0{path}{name}"
         if place in self._parameters:
             return self._parameters[place]
-        found = []
+        variables = []
         for inner, weight in self._arrays(name, stored).items():
             word = _variable_name(layer["class_name"], layer.get("config") or {}, inner)
             unique = self._unique(f"{path}{name}.{word}")
             port = Port(word, weight.dtype, weight.shape)
             self._add(ForeignNode(unique, "keras.Variable", outputs=(port,), weight=weight, kind="parameter", modules=modules))
-            found.append((unique, word))
-        self._parameters[place] = found
-        return found
+            variables.append((unique, word))
+        self._parameters[place] = variables
+        return variables
 
     def _arrays(self, name: str, stored: str) -> dict[str, Any]:
         if self._weights is None:
             return {}
-        found = self._weights.below(stored) if stored else {}
-        if found:
-            return {key: found[key] for key in sorted(found, key=_natural)}
+        below = self._weights.below(stored) if stored else {}
+        if below:
+            return {key: below[key] for key in sorted(below, key=_natural)}
         older = self._weights.below(f"model_weights/{name}") or self._weights.within("model_weights/", name)
         older = {re.sub(r"^\d{4}\.", "", key): older[key] for key in older}
         arrays = {key.rpartition("/")[2].partition(":")[0]: weight for key, weight in older.items()}
@@ -272,17 +272,17 @@ def _name(layer: dict[str, Any]) -> str:
 
 
 def _dtype(config: dict[str, Any]) -> str:
-    given = config.get("dtype")
-    if isinstance(given, dict):
-        inner = given.get("config")
-        given = inner.get("name") if isinstance(inner, dict) else None
-    return given.removeprefix("mixed_") if isinstance(given, str) else ""
+    policy = config.get("dtype")
+    if isinstance(policy, dict):
+        inner = policy.get("config")
+        policy = inner.get("name") if isinstance(inner, dict) else None
+    return policy.removeprefix("mixed_") if isinstance(policy, str) else ""
 
 
-def _shape(given: Any) -> Shape:
-    if not isinstance(given, list) or not all(size is None or (isinstance(size, int) and 0 <= size < 1 << 60) for size in given):
+def _shape(sizes: Any) -> Shape:
+    if not isinstance(sizes, list) or not all(size is None or (isinstance(size, int) and 0 <= size < 1 << 60) for size in sizes):
         return None
-    return tuple(given)
+    return tuple(sizes)
 
 
 def _tensors(value: Any, depth: int = 0) -> Iterator[tuple[Key, Shape, str]]:
@@ -310,7 +310,7 @@ def _is_key(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and type(value[1]) is int and type(value[2]) is int
 
 
-def _told(layers: list[Any]) -> Iterator[tuple[Key, tuple[Shape, str]]]:
+def _port_types(layers: list[Any]) -> Iterator[tuple[Key, tuple[Shape, str]]]:
     """The shapes and types that calls state of the tensors that they take."""
     for layer in layers:
         for call in layer.get("inbound_nodes") or []:
@@ -321,25 +321,25 @@ def _told(layers: list[Any]) -> Iterator[tuple[Key, tuple[Shape, str]]]:
                 yield (_name(layer), number, place), (_shape(result["shape"]), str(result["dtype"]))
 
 
-def _ports(told: dict[Key, tuple[Shape, str]], name: str, number: int) -> dict[int, tuple[Shape, str]]:
-    found: dict[int, tuple[Shape, str]] = {}
+def _ports(port_types: dict[Key, tuple[Shape, str]], name: str, number: int) -> dict[int, tuple[Shape, str]]:
+    of_call: dict[int, tuple[Shape, str]] = {}
     place = 0
     while place < 64:
-        if (name, number, place) in told:
-            found[place] = told[name, number, place]
+        if (name, number, place) in port_types:
+            of_call[place] = port_types[name, number, place]
         place += 1
-    return found
+    return of_call
 
 
 def _arguments(call: Any) -> dict[str, Attr]:
     """The arguments of a call that are no tensors."""
     if isinstance(call, dict):
-        given = {str(key): value for key, value in (call.get("kwargs") or {}).items() if value is not None}
+        arguments = {str(key): value for key, value in (call.get("kwargs") or {}).items() if value is not None}
         for number, value in enumerate(call.get("args") or []):
-            given[f"arg{number}"] = value
+            arguments[f"arg{number}"] = value
     else:
-        given = {str(key): value for item in call if isinstance(item, list) and len(item) == 4 for key, value in dict(item[3]).items()}
-    return {key: _argument(value) for key, value in given.items() if not any(True for _ in _tensors(value))}
+        arguments = {str(key): value for item in call if isinstance(item, list) and len(item) == 4 for key, value in dict(item[3]).items()}
+    return {key: _argument(value) for key, value in arguments.items() if not any(True for _ in _tensors(value))}
 
 
 def _argument(value: Any) -> Attr:
@@ -349,18 +349,18 @@ def _argument(value: Any) -> Attr:
     return [_argument(item) for item in value] if isinstance(value, list) else _plain(value)
 
 
-def _input_keys(given: Any, depth: int = 0) -> list[Key]:
-    if depth > _MAX_DEPTH or given is None:
+def _input_keys(nested: Any, depth: int = 0) -> list[Key]:
+    if depth > _MAX_DEPTH or nested is None:
         return []
-    if _is_key(given):
-        return [(given[0], given[1], given[2])]
-    items = given.values() if isinstance(given, dict) else given
+    if _is_key(nested):
+        return [(nested[0], nested[1], nested[2])]
+    items = nested.values() if isinstance(nested, dict) else nested
     return [key for item in items for key in _input_keys(item, depth + 1)]
 
 
-def _output_names(given: Any) -> list[str]:
-    names = [str(key) for key in given] if isinstance(given, dict) else [key[0] for key in _input_keys(given)]
-    return names if len(set(names)) == len(names) == len(_input_keys(given)) else []
+def _output_names(outputs: Any) -> list[str]:
+    names = [str(key) for key in outputs] if isinstance(outputs, dict) else [key[0] for key in _input_keys(outputs)]
+    return names if len(set(names)) == len(names) == len(_input_keys(outputs)) else []
 
 
 def _stored_places(layers: list[Any], stored: str) -> dict[str, str]:
@@ -385,14 +385,14 @@ def _snake(name: str) -> str:
 
 def _variable_name(kind: str, config: dict[str, Any], inner: str) -> str:
     """The name of a weight: by the layer's class where that says it."""
-    found = re.fullmatch(r"vars/(\d{1,6})", inner, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"vars/(\d{1,6})", inner, re.ASCII)
+    if match is None:
         return inner.replace("vars/", "").replace("/", ".") or "weight"
     names: tuple[str, ...] = ("kernel", "bias") if _TWO.fullmatch(kind) else ("embeddings",) if kind == "Embedding" else ()
     if kind in {"BatchNormalization", "LayerNormalization", "GroupNormalization"}:
         names = tuple([word for word, option in (("gamma", "scale"), ("beta", "center")) if config.get(option, True)])
         names += ("moving_mean", "moving_variance") if kind == "BatchNormalization" else ()
-    number = int(found[1])
+    number = int(match[1])
     return names[number] if number < len(names) else f"weight_{number}"
 
 

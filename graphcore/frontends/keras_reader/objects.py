@@ -46,7 +46,7 @@ class ModelObject:
                 path = f"model_weights/{name}/{number:04d}.{word.replace('/', '.')}"
                 self.all[path] = WeightRef(str(variable.dtype), shape, -1, partial(_elements, variable))
             return {"class_name": kind, "name": name, "module": str(type(layer).__module__), "config": _options(layer)}
-        nodes = [node for each in graph._nodes_by_depth.values() for node in each]
+        nodes = [node for level in graph._nodes_by_depth.values() for node in level]
         kept = {id(node) for node in nodes}
         places: dict[int, tuple[str, int]] = {}
         layers = []
@@ -55,14 +55,14 @@ class ModelObject:
             places.update({id(node): (str(operation.name), number) for number, node in enumerate(own)})
         for operation in graph.operations:
             own = [node for node in operation._inbound_nodes if id(node) in kept]
-            found: dict[str, Any]
+            entry: dict[str, Any]
             if type(operation).__name__ == "InputLayer":
-                found = {"class_name": "InputLayer", "name": str(operation.name), "config": _entry(operation)}
+                entry = {"class_name": "InputLayer", "name": str(operation.name), "config": _entry(operation)}
             else:
-                found = self._layer(operation, depth + 1)
-                found["inbound_nodes"] = [{"args": [[_tensor(tensor, places) for tensor in node.input_tensors]]} for node in own]
-                found["outputs"] = [[_described(tensor) for tensor in node.outputs] for node in own]
-            layers.append(found)
+                entry = self._layer(operation, depth + 1)
+                entry["inbound_nodes"] = [{"args": [[_tensor(tensor, places) for tensor in node.input_tensors]]} for node in own]
+                entry["outputs"] = [[_described(tensor) for tensor in node.outputs] for node in own]
+            layers.append(entry)
         inner = {
             "name": name,
             "layers": layers,
@@ -99,17 +99,17 @@ def _entry(layer: Any) -> dict[str, Any]:
 
 def _options(layer: Any) -> dict[str, Any]:
     """The plain values among a layer's public attributes."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for key, value in vars(layer).items():
         if key.startswith("_") or key in {"name", "built", "autocast", "supports_jit", "supports_masking", "input_spec"}:
             continue
         if isinstance(value, _PLAIN):
-            found[key] = value
+            options[key] = value
         elif isinstance(value, tuple | list) and len(value) < 50 and all(isinstance(item, _PLAIN) for item in value):
-            found[key] = list(value)
+            options[key] = list(value)
         elif callable(value) and hasattr(value, "__name__"):
-            found[key] = str(value.__name__)
-    return found
+            options[key] = str(value.__name__)
+    return options
 
 
 def _elements(variable: Any) -> np.ndarray:

@@ -79,15 +79,15 @@ def _spatial(kind: str, config: Mapping[str, Any], shape: tuple[int | None, ...]
 def _windowed(
     sizes: Sequence[int | None], windows: Sequence[Any], strides: Sequence[Any], dilations: Sequence[Any], padding: object
 ) -> list[int | None]:
-    found: list[int | None] = []
+    windowed: list[int | None] = []
     for size, window, stride, dilation in zip(sizes, windows, strides, dilations, strict=True):
         if size is None:
-            found.append(None)
+            windowed.append(None)
         elif padding in {"same", "causal"}:
-            found.append(-(-size // _int(stride)))
+            windowed.append(-(-size // _int(stride)))
         else:
-            found.append(max(0, (size - (_int(window) - 1) * _int(dilation) - 1) // _int(stride) + 1))
-    return found
+            windowed.append(max(0, (size - (_int(window) - 1) * _int(dilation) - 1) // _int(stride) + 1))
+    return windowed
 
 
 def _joined(inputs: Sequence[Shape], axis: object) -> Shape:

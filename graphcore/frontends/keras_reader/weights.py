@@ -57,12 +57,12 @@ class HdfWeights:
 
     def within(self, prefix: str, group: str) -> dict[str, WeightRef]:
         """The arrays below any group of a name under a prefix, by their paths from that group."""
-        found = {}
+        weights = {}
         for name, weight in self.all.items():
             before, separator, rest = name.partition(f"/{group}/")
             if separator and f"{before}/".startswith(prefix):
-                found[rest] = weight
-        return found
+                weights[rest] = weight
+        return weights
 
     def _load(self, where: str) -> np.ndarray:
         weight = self.all[where]

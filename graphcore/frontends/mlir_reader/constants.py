@@ -22,8 +22,8 @@ _BRACKETS: Final = str.maketrans("", "", "[]() ")
 
 def value_text(operation: Any) -> str:
     """The elements of a constant as MLIR writes them, "" for a constant without dense elements."""
-    found = _DENSE.search(operation.get_asm(print_generic_op_form=True))
-    return "" if found is None else found[1]
+    match = _DENSE.search(operation.get_asm(print_generic_op_form=True))
+    return "" if match is None else match[1]
 
 
 def elements_of(ir: Any, operation: Any, dtype: str, shape: tuple[int, ...]) -> Array:
@@ -38,8 +38,8 @@ def elements_of(ir: Any, operation: Any, dtype: str, shape: tuple[int, ...]) -> 
     """
     check_claim(prod(shape), f"a constant of shape {list(shape)}")
     try:
-        found = _by_buffer(ir, operation, shape)
-        return _by_text(value_text(operation), dtype, shape) if found is None else found
+        array = _by_buffer(ir, operation, shape)
+        return _by_text(value_text(operation), dtype, shape) if array is None else array
     except Exception as error:  # noqa: BLE001 - the bindings raise errors of several classes
         raise InvalidArgumentError(f"The elements of the constant cannot be read: {str(error)[:200]}") from None
 
@@ -68,12 +68,12 @@ def _by_text(text: str, dtype: str, shape: tuple[int, ...]) -> Array:
         raise InvalidArgumentError(f"NumPy has no type for '{dtype}'")
     kind = np.dtype(numpy)
     if text.startswith(_HEX):
-        found = np.frombuffer(bytes.fromhex(text[len(_HEX) : -1]), kind)
+        array = np.frombuffer(bytes.fromhex(text[len(_HEX) : -1]), kind)
     else:
         part = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
         words = text.translate(_BRACKETS).split(",")
-        found = np.array([_number(word, part) for word in words], part).view(kind)
-    return np.broadcast_to(found, shape).copy() if found.size == 1 else found.reshape(shape)
+        array = np.array([_number(word, part) for word in words], part).view(kind)
+    return np.broadcast_to(array, shape).copy() if array.size == 1 else array.reshape(shape)
 
 
 def _number(word: str, kind: np.dtype[Any]) -> Any:

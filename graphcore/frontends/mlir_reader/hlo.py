@@ -53,12 +53,12 @@ class HloReader:
         Raises:
             InvalidArgumentError: the text is damaged.
         """
-        entry = next((each for each in self._computations.values() if each.is_entry), None)
+        entry = next((computation for computation in self._computations.values() if computation.is_entry), None)
         if entry is None:
             if not self._computations:
                 raise InvalidArgumentError(f"HLO module '{self._name}' has no computation")
             entry = list(self._computations.values())[-1]
-        functions = {name: self._function(each) for name, each in self._computations.items() if each is not entry}
+        functions = {name: self._function(computation) for name, computation in self._computations.items() if computation is not entry}
         return ForeignGraph("HLO module", self._function(entry), producer="XLA", name=self._name, functions=functions)
 
     def _split(self, text: str) -> None:
@@ -76,9 +76,9 @@ class HloReader:
                 if row is not None and table is not None:
                     table[int(row[1])] = row[2]
                     continue
-                found = None if line.startswith((" ", "HloModule")) else _COMPUTATION.match(line)
-                if found is not None:
-                    current = self._computations.setdefault(found[2], _Computation(found[2], bool(found[1])))
+                heading = None if line.startswith((" ", "HloModule")) else _COMPUTATION.match(line)
+                if heading is not None:
+                    current = self._computations.setdefault(heading[2], _Computation(heading[2], bool(heading[1])))
                 continue
             if line.startswith("}"):
                 current = None
@@ -163,19 +163,19 @@ class HloReader:
         if "source_file" in metadata:
             line = metadata.get("source_line", "0")
             return (SourceFrame(metadata["source_file"], int(line) if line.isdecimal() and len(line) < 10 else 0),)
-        found: list[SourceFrame] = []
+        frames: list[SourceFrame] = []
         number = metadata.get("stack_frame_id", "")
         current = int(number) if number.isdecimal() and len(number) < 10 else 0
-        while current > 0 and len(found) < _MAX_FRAMES:
+        while current > 0 and len(frames) < _MAX_FRAMES:
             frame = dict(_FIELD.findall(self._row("StackFrames", current)))
             place = dict(_FIELD.findall(self._row("FileLocations", int(frame.get("file_location_id", 0)))))
             file = self._row("FileNames", int(place.get("file_name_id", 0))).strip('"')
             function = self._row("FunctionNames", int(place.get("function_name_id", 0))).strip('"')
             if file:
-                found.append(SourceFrame(file, int(place.get("line", 0)), "", function))
+                frames.append(SourceFrame(file, int(place.get("line", 0)), "", function))
             parent = int(frame.get("parent_frame_id", 0))
             current = parent - self._first_parent
-        return tuple(reversed(found))
+        return tuple(reversed(frames))
 
     def _row(self, table: str, number: int) -> str:
         return self._tables.get(table, {}).get(number, "")
@@ -186,9 +186,9 @@ def _shape_and_rest(text: str) -> tuple[str, str]:
     if text.startswith("("):
         end = _closing(text, 0)
         return text[: end + 1], text[end + 1 :]
-    found = _ARRAY.match(text)
-    if found is not None:
-        return found[0], text[found.end() :]
+    match = _ARRAY.match(text)
+    if match is not None:
+        return match[0], text[match.end() :]
     first, _, rest = text.partition(" ")
     return first, f" {rest}"
 
@@ -218,13 +218,13 @@ def _closing(text: str, start: int) -> int:
 
 def _parts(text: str) -> list[str]:
     """The parts of a list between commas, where brackets and quotes count as one."""
-    found, start = [], 0
+    parts, start = [], 0
     for place, letter, depth in _unquoted(text):
         if letter == "," and depth == 0:
-            found.append(text[start:place])
+            parts.append(text[start:place])
             start = place + 1
-    found.append(text[start:])
-    return [part.strip() for part in found if part.strip()]
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _options(text: str) -> list[tuple[str, str]]:
@@ -238,8 +238,8 @@ def _operand(text: str) -> str:
 
 
 def _metadata(text: str) -> dict[str, str]:
-    found = re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[^\s{}"]+)', text)
-    return {key: re.sub(r"\\(.)", r"\1", value.strip('"')) for key, value in found}
+    pairs = re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[^\s{}"]+)', text)
+    return {key: re.sub(r"\\(.)", r"\1", value.strip('"')) for key, value in pairs}
 
 
 def _modules(stack: str) -> tuple[ModuleCall, ...]:
@@ -256,12 +256,12 @@ def _modules(stack: str) -> tuple[ModuleCall, ...]:
 def _port(text: str) -> Port:
     if text.startswith("("):
         return Port("", "tuple", None, text[:_MAX_TEXT])
-    found = _ARRAY.match(text)
-    if found is None:
+    match = _ARRAY.match(text)
+    if match is None:
         return Port("", text[:40], None)
     sizes: list[int | str | None] = []
-    for part in found[2].split(","):
+    for part in match[2].split(","):
         size = part.strip()
         if size:
             sizes.append(int(size) if re.fullmatch(r"\d{1,18}", size, re.ASCII) else size[:40])
-    return Port("", found[1], tuple(sizes), f"layout {found[3]}" if found[3] else "")
+    return Port("", match[1], tuple(sizes), f"layout {match[3]}" if match[3] else "")

@@ -37,8 +37,8 @@ def _collect(ir: Any, location: Any, function: str, frames: list[SourceFrame], n
         _collect(ir, location.callee, function, frames, names, depth + 1)
         _collect(ir, location.caller, "", frames, names, depth + 1)
     elif isinstance(location, ir.FusedLoc):
-        for each in location.locations[:4]:
-            _collect(ir, each, function, frames, names, depth + 1)
+        for inner in location.locations[:4]:
+            _collect(ir, inner, function, frames, names, depth + 1)
     elif isinstance(location, ir.FileLineColLoc):
         file = _first_text(location) or str(location.filename)
         frame = SourceFrame(file, int(location.start_line), "", "" if "/" in function else function)
@@ -51,8 +51,8 @@ def _first_text(location: Any) -> str:
 
     A text that is no UTF-8 ends the process when it is asked for by itself.
     """
-    found = _FIRST_TEXT.match(str(location))
-    if found is None or "\\" not in found[1]:
+    match = _FIRST_TEXT.match(str(location))
+    if match is None or "\\" not in match[1]:
         return ""
-    plain = _ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()) if len(escape[1]) == 2 else escape[1], found[1].encode())
+    plain = _ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()) if len(escape[1]) == 2 else escape[1], match[1].encode())
     return plain.decode(errors="replace")

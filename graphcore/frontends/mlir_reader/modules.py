@@ -95,12 +95,12 @@ class _ModuleReader:
 
     def read(self) -> ForeignGraph:
         root = self._module.operation
-        found = list(self._found(root, "", 0))
-        self._symbols = {name for name, _ in found}
+        functions = list(self._found(root, "", 0))
+        self._symbols = {name for name, _ in functions}
         notes: list[str] = []
-        entry = next((name for name, _ in found if name.rpartition("::")[2] == "main"), found[0][0] if found else "")
+        entry = next((name for name, _ in functions if name.rpartition("::")[2] == "main"), functions[0][0] if functions else "")
         main: ForeignFunction | None = None
-        for name, operation in found:
+        for name, operation in functions:
             function = self._block(operation, name, {}, 0)
             if name == entry:
                 main = function
@@ -117,19 +117,19 @@ class _ModuleReader:
 
     def _found(self, operation: Any, prefix: str, depth: int) -> list[tuple[str, Any]]:
         """The functions in a module and in the modules within it."""
-        found: list[tuple[str, Any]] = []
+        functions: list[tuple[str, Any]] = []
         if depth > _MAX_DEPTH:
-            return found
+            return functions
         for region in operation.regions:
             for block in region.blocks:
-                for each in block.operations:
-                    inner = each.operation
+                for op_view in block.operations:
+                    inner = op_view.operation
                     name = _text(inner, "sym_name")
                     if inner.name == "builtin.module":
-                        found += self._found(inner, f"{prefix}{name}::" if name else prefix, depth + 1)
+                        functions += self._found(inner, f"{prefix}{name}::" if name else prefix, depth + 1)
                     elif name and any(len(part.blocks) for part in inner.regions):
-                        found.append((prefix + name, inner))
-        return found
+                        functions.append((prefix + name, inner))
+        return functions
 
     def _block(self, operation: Any, name: str, around: dict[Any, str], depth: int, number: int = 0) -> ForeignFunction:
         """The body of a function or a region. Values of the regions around it become further arguments."""
@@ -147,11 +147,11 @@ class _ModuleReader:
     def port(self, value_type: Any, name: str = "") -> Port:
         """A value's type as a port."""
         text = str(value_type)
-        found = _TENSOR.fullmatch(text)
-        if found is None:
+        match = _TENSOR.fullmatch(text)
+        if match is None:
             return Port(name, text[:_MAX_TEXT], None if "<" in text else ())
-        sizes: tuple[Size, ...] = tuple([None if part == "?" else int(part) for part in found[1].split("x") if part])
-        element, _, rest = found[2].partition(", ")
+        sizes: tuple[Size, ...] = tuple([None if part == "?" else int(part) for part in match[1].split("x") if part])
+        element, _, rest = match[2].partition(", ")
         if element.startswith("*x"):
             return Port(name, element[2:], None, rest[:_MAX_TEXT])
         return Port(name, element[:_MAX_TEXT], sizes, rest[:_MAX_TEXT])
@@ -208,9 +208,9 @@ class _Body:
 
     def fill(self, block: Any) -> None:
         for number, value in enumerate(block.arguments):
-            modules, _, given = placed(self._reader._ir, value.location)
-            self._argument(value, given or "/".join([module.path for module in modules]) or f"arg{number}")
-        operations = [each.operation for each in block.operations]
+            modules, _, name = placed(self._reader._ir, value.location)
+            self._argument(value, name or "/".join([module.path for module in modules]) or f"arg{number}")
+        operations = [op_view.operation for op_view in block.operations]
         for operation in operations:
             word = operation.name.rpartition(".")[2]
             if operation is operations[-1] and word in {"return", "yield"} and not len(operation.results):
@@ -229,12 +229,12 @@ class _Body:
         self._refs[value] = (unique, 0)
 
     def _ref(self, value: Any) -> InputRef:
-        known = self._refs.get(value)
-        if known is None:
+        ref = self._refs.get(value)
+        if ref is None:
             self.captured.append(value)
             self._argument(value, self._around.get(value, "outer"))
-            known = self._refs[value]
-        return known
+            ref = self._refs[value]
+        return ref
 
     def _operation(self, operation: Any) -> None:
         op = operation.name

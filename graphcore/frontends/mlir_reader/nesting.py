@@ -41,12 +41,12 @@ def check_aliases(text: bytes) -> None:
         ResourceExhaustedError: one takes more than `MAX_EXPANDED` bytes beside its own text.
     """
     sizes: dict[bytes, int] = {}
-    for found in _ALIAS.finditer(text):
-        body = found[2]
+    for match in _ALIAS.finditer(text):
+        body = match[2]
         size = sum([sizes.get(name, 0) for name in _ALIAS_NAME.findall(body)])
         # Locations are followed step by step and not written out.
         if size > MAX_EXPANDED and not body.lstrip().startswith(b"loc("):
             raise ResourceExhaustedError(
-                f"The alias {found[1].decode(errors='replace')[:50]} of the MLIR module takes more than {MAX_EXPANDED:,} bytes written out"
+                f"The alias {match[1].decode(errors='replace')[:50]} of the MLIR module takes more than {MAX_EXPANDED:,} bytes written out"
             )
-        sizes[found[1]] = size + len(body)
+        sizes[match[1]] = size + len(body)

@@ -35,10 +35,10 @@ def read_dask(value: Any) -> ForeignGraph:
     if not isinstance(graph, Mapping):
         raise InvalidArgumentError(f"Required a Dask collection with a graph, got a {type(value).__qualname__} without one")
     layers = getattr(graph, "layers", None)
-    found = [(str(name), layer) for name, layer in layers.items()] if isinstance(layers, Mapping) else [("", graph)]
+    named_layers = [(str(name), layer) for name, layer in layers.items()] if isinstance(layers, Mapping) else [("", graph)]
     tasks: dict[Any, Any] = {}
     places: dict[Any, str] = {}
-    for name, layer in found:
+    for name, layer in named_layers:
         for key, task in layer.items():
             tasks[key] = task
             places[key] = name
@@ -57,7 +57,7 @@ def read_dask(value: Any) -> ForeignGraph:
         nodes[labels[key]] = PlainNode(
             f"dask.{op}", {"key": _key_text(key), **attrs}, (layer,) if layer else (), sources, [""] * len(sources)
         )
-    facts = {"tasks": f"{len(tasks):,}", "layers": f"{len(found):,}"} if layers else {"tasks": f"{len(tasks):,}"}
+    facts = {"tasks": f"{len(tasks):,}", "layers": f"{len(named_layers):,}"} if layers else {"tasks": f"{len(tasks):,}"}
     kind = f"Dask {type(value).__name__}"
     return plain_graph(kind, nodes, producer="dask", name=type(value).__name__, facts=facts)
 
@@ -75,18 +75,18 @@ def _key_text(key: Any) -> str:
 
 def _short(names: list[str]) -> dict[str, str]:
     """The names without the tokens that Dask appends; with a number where several would be one."""
-    found: dict[str, str] = {}
+    short: dict[str, str] = {}
     taken: dict[str, int] = {}
     for name in dict.fromkeys(names):
         base = _TOKEN.sub("", name) or name
         taken[base] = taken.get(base, 0) + 1
-        found[name] = base if taken[base] == 1 else f"{base}_{taken[base]}"
-    return found
+        short[name] = base if taken[base] == 1 else f"{base}_{taken[base]}"
+    return short
 
 
 def _labels(tasks: Mapping[Any, Any], short: Mapping[str, str]) -> dict[Any, str]:
     """The names of tasks."""
-    found: dict[Any, str] = {}
+    labels: dict[Any, str] = {}
     taken: set[str] = set()
     for key in tasks:
         base = short[_base(key)]
@@ -95,8 +95,8 @@ def _labels(tasks: Mapping[Any, Any], short: Mapping[str, str]) -> dict[Any, str
         while label in taken:
             label += "_"
         taken.add(label)
-        found[key] = label
-    return found
+        labels[key] = label
+    return labels
 
 
 def _called(task: Any) -> tuple[str, tuple[Any, ...]]:
@@ -122,24 +122,24 @@ def _function(function: Any) -> str:
     return type(function).__name__
 
 
-def _needed(task: Any, tasks: Mapping[Any, Any], found: list[Any], depth: int) -> None:
+def _needed(task: Any, tasks: Mapping[Any, Any], needed: list[Any], depth: int) -> None:
     """Add the keys that a task needs."""
     dependencies = getattr(task, "dependencies", None)
     if isinstance(dependencies, set | frozenset):
-        found.extend(sorted([key for key in dependencies if key in tasks], key=str))
+        needed.extend(sorted([key for key in dependencies if key in tasks], key=str))
         return
     if depth > _MAX_DEPTH:
         return
     if isinstance(task, tuple) and task and callable(task[0]):
         for item in task[1:]:
-            _needed(item, tasks, found, depth + 1)
+            _needed(item, tasks, needed, depth + 1)
     elif isinstance(task, list):
         for item in task:
-            _needed(item, tasks, found, depth + 1)
+            _needed(item, tasks, needed, depth + 1)
     elif isinstance(task, str | tuple):
         try:
             if task in tasks:
-                found.append(task)
+                needed.append(task)
         except TypeError:  # a tuple of what cannot be a key
             return
 

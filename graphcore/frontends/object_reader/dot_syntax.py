@@ -40,30 +40,30 @@ def tokens_of(text: str) -> list[Token]:
         ResourceExhaustedError: there are too many.
     """
     text = _PREPROCESSOR.sub("", text)
-    found: list[Token] = []
+    tokens: list[Token] = []
     place = 0
     while True:
         skipped = _SKIPPED.match(text, place)
         place = skipped.end() if skipped else place
         if place >= len(text):
-            return found
-        if len(found) >= _MAX_TOKENS:
+            return tokens
+        if len(tokens) >= _MAX_TOKENS:
             raise ResourceExhaustedError(f"The DOT text has more than {_MAX_TOKENS:,} tokens")
         mark = next((mark for mark in _MARKS if text.startswith(mark, place)), None)
         quoted = _QUOTED.match(text, place)
         name = _NAME.match(text, place)
         if quoted:
-            found.append(Token(_unescaped(quoted[1]), True, False, place))
+            tokens.append(Token(_unescaped(quoted[1]), True, False, place))
             place = quoted.end()
         elif name and mark not in {"--", "->"}:
-            found.append(Token(name[0], True, True, place))
+            tokens.append(Token(name[0], True, True, place))
             place = name.end()
         elif text[place] == "<":
             end = _html_end(text, place)
-            found.append(Token(_html_text(text[place + 1 : end - 1]), True, False, place))
+            tokens.append(Token(_html_text(text[place + 1 : end - 1]), True, False, place))
             place = end
         elif mark:
-            found.append(Token(mark, False, False, place))
+            tokens.append(Token(mark, False, False, place))
             place += len(mark)
         else:
             raise InvalidArgumentError(f"DOT text, {line_of(text, place)}: no token begins with {text[place : place + 10]!r}")
@@ -78,10 +78,10 @@ def line_of(text: str, place: int) -> str:
 def _html_end(text: str, place: int) -> int:
     """The place behind an HTML text in angle brackets."""
     depth = 0
-    for found in re.compile(r"[<>]").finditer(text, place):
-        depth += 1 if found[0] == "<" else -1
+    for bracket in re.compile(r"[<>]").finditer(text, place):
+        depth += 1 if bracket[0] == "<" else -1
         if not depth:
-            return found.end()
+            return bracket.end()
     raise InvalidArgumentError(f"DOT text, {line_of(text, place)}: the HTML text has no end")
 
 

@@ -158,13 +158,13 @@ class _Reader:
             if self._next().text == "--":
                 raise InvalidArgumentError("Required a directed graph, with edges `->`, got an edge `--`")
             ends.append(self._end(scope, depth))
-        given = self._attributes()
+        attributes = self._attributes()
         if len(ends) == 1:
             names, is_subgraph = ends[0]
             if not is_subgraph:
-                self._describe(names[0], given)
+                self._describe(names[0], attributes)
             return
-        attrs = {**scope.edge_defaults, **given}
+        attrs = {**scope.edge_defaults, **attributes}
         for (sources, _), (targets, _) in pairwise(ends):
             self._join(sources, targets, attrs)
 
@@ -194,18 +194,18 @@ class _Reader:
         return list(inner.members), True
 
     def _attributes(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        attributes: dict[str, str] = {}
         while self._takes("["):
             while not self._takes("]"):
                 if self._takes(";", ","):
                     continue
                 word = self._id()
-                found[word[:100]] = self._id() if self._takes("=") else "true"
-        return found
+                attributes[word[:100]] = self._id() if self._takes("=") else "true"
+        return attributes
 
-    def _describe(self, name: str, given: dict[str, str]) -> None:
+    def _describe(self, name: str, attributes: dict[str, str]) -> None:
         node = self._nodes[name]
-        for word, value in given.items():
+        for word, value in attributes.items():
             if word == "label":
                 node.doc = _LINES.sub("\n", value)[:2000]
             node.attrs[word] = value[:2000]

@@ -41,14 +41,14 @@ def plain_graph(
 ) -> ForeignGraph:
     """The nodes as a graph, each with one output. Edges that close cycles are written on their targets."""
     late = _closing(nodes)
-    found = []
+    foreign_nodes = []
     for label, node in nodes.items():
         edges = [(source, words) for source, words in zip(node.sources, node.labels, strict=True) if (source, label) not in late]
         attrs = dict(node.attrs)
         back = [source for source in node.sources if (source, label) in late]
         if back:
             attrs["from a later node"] = [source[:_MAX_TEXT] for source in back[:50]]
-        found.append(
+        foreign_nodes.append(
             ForeignNode(
                 label,
                 node.op,
@@ -61,7 +61,7 @@ def plain_graph(
             )
         )
     notes = [f"The graph has cycles. {_BROKEN}"] if late else []
-    return ForeignGraph(kind, ForeignFunction(name or "main", nodes=found), producer, name, facts=dict(facts or {}), notes=notes)
+    return ForeignGraph(kind, ForeignFunction(name or "main", nodes=foreign_nodes), producer, name, facts=dict(facts or {}), notes=notes)
 
 
 def _closing(nodes: Mapping[str, PlainNode]) -> set[tuple[str, str]]:

@@ -42,7 +42,9 @@ class ModelReader:
         opsets = {("" if entry.domain in _STANDARD else entry.domain): entry.version for entry in model.opset_import}
         self.schemas = Schemas(onnx, opsets, self.attributes.value)
         self.functions: dict[str, ForeignFunction] = {}
-        self.called = {(each.domain, each.name, getattr(each, "overload", "")): function_key(each) for each in model.functions}
+        self.called = {
+            (function.domain, function.name, getattr(function, "overload", "")): function_key(function) for function in model.functions
+        }
 
     def read(self) -> ForeignGraph:
         """The whole.
@@ -59,9 +61,9 @@ class ModelReader:
         if note:
             notes.append(note)
         main = GraphReader(self, ports, None, 0).read(model.graph)
-        for each in model.functions:
-            key = function_key(each)
-            self.functions[key] = GraphReader(self, self._ports(each.value_info), None, 0).read_function(each)
+        for function in model.functions:
+            key = function_key(function)
+            self.functions[key] = GraphReader(self, self._ports(function.value_info), None, 0).read_function(function)
         return ForeignGraph(
             kind="ONNX model",
             main=main,
@@ -80,8 +82,8 @@ class ModelReader:
         model = self.model
         facts = {"opset": ", ".join(f"{entry.domain or 'ai.onnx'} {entry.version}" for entry in model.opset_import)}
         facts["IR version"] = str(model.ir_version)
-        given = {"domain": model.domain, "version": str(model.model_version or ""), "doc": model.doc_string}
-        facts.update({name: value for name, value in given.items() if value})
+        texts = {"domain": model.domain, "version": str(model.model_version or ""), "doc": model.doc_string}
+        facts.update({name: value for name, value in texts.items() if value})
         facts.update({entry.key: entry.value[:1000] for entry in model.metadata_props[:50]})
         _require_texts([*facts, *facts.values(), model.producer_name, model.producer_version])
         return facts
@@ -131,7 +133,7 @@ class GraphReader:
             self._hold(tensor.name, tensors.weight(tensor), tensor.doc_string)
         for sparse in graph.sparse_initializer:
             self._hold(sparse.values.name, tensors.weight(sparse.values), "")
-        notes = {each.tensor_name: quantization_text(each) for each in graph.quantization_annotation}
+        notes = {annotation.tensor_name: quantization_text(annotation) for annotation in graph.quantization_annotation}
         return self._finished(graph, [info.name for info in graph.output], notes, graph.name, graph.doc_string)
 
     def read_function(self, function: Any) -> ForeignFunction:
@@ -146,9 +148,18 @@ class GraphReader:
         results = [self._resolve(value) if value else None for value in outputs]
         self.nodes[len(self.inputs) : len(self.inputs)] = self._captured
         _require_texts([name, doc, *outputs])
-        for each in self.nodes:
-            _require_texts([each.name, each.op, each.doc, *each.input_names, *each.attrs, *each.defaults])
-            for port in each.outputs:
+        for foreign_node in self.nodes:
+            _require_texts(
+                [
+                    foreign_node.name,
+                    foreign_node.op,
+                    foreign_node.doc,
+                    *foreign_node.input_names,
+                    *foreign_node.attrs,
+                    *foreign_node.defaults,
+                ]
+            )
+            for port in foreign_node.outputs:
                 _require_texts(
                     [port.name, port.dtype, *[size for size in port.shape or () if size is not None and not isinstance(size, int)]]
                 )
@@ -177,7 +188,7 @@ class GraphReader:
         reader = self.reader
         domain, op = node.domain, node.op_type
         schema = reader.schemas.of(domain, op)
-        given = {entry.key: entry.value for entry in node.metadata_props} if len(node.metadata_props) else {}
+        metadata = {entry.key: entry.value for entry in node.metadata_props} if len(node.metadata_props) else {}
         inputs = [self._resolve(name) if name else None for name in node.input]
         attrs, graphs = reader.attributes.read(node.attribute)
         bodies: dict[str, str] = {}
@@ -207,13 +218,13 @@ class GraphReader:
                 tuple(names),
                 {} if weight is not None else attrs,
                 {name: value for name, value in schema.defaults.items() if name not in attrs} if schema.defaults else {},
-                modules_of(given) if given else (),
-                frames_of(given[STACK]) if STACK in given else (),
+                modules_of(metadata) if metadata else (),
+                frames_of(metadata[STACK]) if STACK in metadata else (),
                 bodies=bodies,
                 arguments=arguments,
                 weight=weight,
                 kind="constant" if weight is not None else "op",
-                doc=_note(node.doc_string, given),
+                doc=_note(node.doc_string, metadata),
             )
         )
         for index, name in enumerate(node.output):
@@ -253,8 +264,8 @@ class GraphReader:
 
     def take(self, names: Sequence[str], function: ForeignFunction) -> None:
         """Give a graph that was read one argument for each of these values from around, in this order."""
-        known = dict(zip(self.captures, self._captured, strict=True))
-        made = [known.get(name) or self._captured_node(name) for name in names]
+        refs = dict(zip(self.captures, self._captured, strict=True))
+        made = [refs.get(name) or self._captured_node(name) for name in names]
         first = len(self.inputs)
         function.nodes[first : first + len(self._captured)] = made
         function.inputs = (*self.inputs, *[node.outputs[0] for node in made])
@@ -296,9 +307,9 @@ class GraphReader:
         Raises:
             InvalidArgumentError: nothing makes it before.
         """
-        found = self.values.get(name)
-        if found is not None:
-            return found
+        ref = self.values.get(name)
+        if ref is not None:
+            return ref
         if self.outer is None or not self.outer.knows(name):
             raise InvalidArgumentError(f"Value '{name}' is used, but nothing makes it before")
         node = self._captured_node(name)
@@ -322,8 +333,8 @@ class GraphReader:
             weight = self.weights.get(name)
             if weight is not None:
                 return Port(name, weight.dtype, weight.shape)
-            given = next((port for port in self.inputs if port.name == name), None)
-            return given or self.ports.get(name) or Port(name)
+            declared = next((port for port in self.inputs if port.name == name), None)
+            return declared or self.ports.get(name) or Port(name)
         return self.outer.port_of(name)
 
 
@@ -343,7 +354,7 @@ def quantization_text(annotation: Any) -> str:
     return "quantised: " + ", ".join(f"{entry.key} {entry.value}" for entry in annotation.quant_parameter_tensor_names)
 
 
-def _note(doc: str, given: dict[str, str]) -> str:
+def _note(doc: str, metadata: dict[str, str]) -> str:
     """The note of a node, with what exporters say beside modules and lines."""
-    rest = [f"{key}: {value[:200]}" for key, value in given.items() if key not in USED and value]
+    rest = [f"{key}: {value[:200]}" for key, value in metadata.items() if key not in USED and value]
     return "; ".join(filter(None, [doc[:2000], *rest[:20]]))

@@ -21,26 +21,26 @@ _FRAME: Final = re.compile(r'File "([^"\n]+)", line (\d{1,9}), in ([^\n]+)(?:\n[
 _MAX_FRAMES: Final = 30
 
 
-def modules_of(given: Mapping[str, str]) -> tuple[ModuleCall, ...]:
+def modules_of(metadata: Mapping[str, str]) -> tuple[ModuleCall, ...]:
     """The modules around a node, outermost first: those of PyTorch's exporters; () for others."""
-    paths = texts_in(given.get(SCOPES, ""))
+    paths = texts_in(metadata.get(SCOPES, ""))
     if paths:
-        classes = texts_in(given.get(CLASSES, ""))
+        classes = texts_in(metadata.get(CLASSES, ""))
         if len(classes) != len(paths):
             classes = ("",) * len(paths)
         # The last one is the node itself.
         return tuple([ModuleCall(path, kind.rpartition(".")[2]) for path, kind in zip(paths[:-1], classes[:-1], strict=True) if path])
-    return _of_namespace(given.get(_OLD_NAMESPACE, ""))
+    return _of_namespace(metadata.get(_OLD_NAMESPACE, ""))
 
 
 def _of_namespace(text: str) -> tuple[ModuleCall, ...]:
     """The modules of a namespace: `: resnet.ResNet/layer1: Sequential/conv: aten.conv2d.default`."""
-    found = []
+    modules = []
     for part in text[:MAX_TEXT].split("/")[:-1]:
         path, separator, kind = part.partition(": ")
         if separator and path.strip():
-            found.append(ModuleCall(path.strip(), kind.rpartition(".")[2]))
-    return tuple(found)
+            modules.append(ModuleCall(path.strip(), kind.rpartition(".")[2]))
+    return tuple(modules)
 
 
 @lru_cache(maxsize=4096)
@@ -58,5 +58,7 @@ def texts_in(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def frames_of(text: str) -> tuple[SourceFrame, ...]:
     """The lines of a stack as Python prints it, the innermost last."""
-    found = [SourceFrame(match[1], int(match[2]), (match[4] or "").strip(), match[3].strip()) for match in _FRAME.finditer(text[:MAX_TEXT])]
-    return tuple(found[-_MAX_FRAMES:])
+    frames = [
+        SourceFrame(match[1], int(match[2]), (match[4] or "").strip(), match[3].strip()) for match in _FRAME.finditer(text[:MAX_TEXT])
+    ]
+    return tuple(frames[-_MAX_FRAMES:])

@@ -60,28 +60,28 @@ class Schemas:
 
     def of(self, domain: str, op: str) -> Schema:
         """The schema of an op."""
-        known = self._known.get((domain, op))
-        if known is None:
-            known = self._known[domain, op] = self._made(domain, op)
-            self._by_name[qualified(domain, op)] = known
-        return known
+        schema = self._known.get((domain, op))
+        if schema is None:
+            schema = self._known[domain, op] = self._made(domain, op)
+            self._by_name[qualified(domain, op)] = schema
+        return schema
 
     def doc(self, name: str) -> str:
         """The documentation of an op by its qualified name, "" without any."""
-        known = self._by_name.get(name)
-        return "" if known is None else known.doc
+        schema = self._by_name.get(name)
+        return "" if schema is None else schema.doc
 
     def _made(self, domain: str, op: str) -> Schema:
         domain = "" if domain in _STANDARD else domain
         version = self._opsets.get(domain, 0)
         try:
-            found = self._onnx.defs.get_schema(op, version, domain) if version > 0 else self._onnx.defs.get_schema(op, domain)
+            definition = self._onnx.defs.get_schema(op, version, domain) if version > 0 else self._onnx.defs.get_schema(op, domain)
         except Exception:  # noqa: BLE001 - the library has an error class of its own for ops that it does not know
             return Schema()
-        inputs = tuple([formal.name for formal in found.inputs])
-        many = bool(inputs) and found.inputs[-1].option == self._onnx.defs.OpSchema.FormalParameterOption.Variadic
-        schema = Schema((found.doc or "").strip(), inputs, tuple([formal.name for formal in found.outputs]), many=many)
-        for name, attribute in found.attributes.items():
+        inputs = tuple([formal.name for formal in definition.inputs])
+        many = bool(inputs) and definition.inputs[-1].option == self._onnx.defs.OpSchema.FormalParameterOption.Variadic
+        schema = Schema((definition.doc or "").strip(), inputs, tuple([formal.name for formal in definition.outputs]), many=many)
+        for name, attribute in definition.attributes.items():
             default = attribute.default_value
             if default.type:
                 schema.defaults[name] = self._value_of(default)

@@ -61,8 +61,8 @@ def _slim(data: mmap.mmap | bytes, place: int, end: int, message: str, token: st
             raise _cut_off()
         if size > KEPT and tag >> 3 in inner:
             parts.append(data[kept:place])
-            found = b"".join(_slim(data, start, stop, inner[tag >> 3], token, depth + 1))
-            parts += [data[place:after], write_varint(len(found)), found]
+            shortened = b"".join(_slim(data, start, stop, inner[tag >> 3], token, depth + 1))
+            parts += [data[place:after], write_varint(len(shortened)), shortened]
             kept = stop
         place = stop
     parts.append(data[kept:end])
@@ -121,12 +121,12 @@ def read_varint(data: mmap.mmap | bytes, place: int, end: int) -> tuple[int, int
 
 def write_varint(value: int) -> bytes:
     """The bytes of a number."""
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _cut_off() -> InvalidArgumentError:

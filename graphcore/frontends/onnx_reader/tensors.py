@@ -60,9 +60,9 @@ class Tensors:
         nbytes = -1 if numpy is None or dtype.lower() == "string" or count >= MAX_SIZE else count * numpy.itemsize
         where = ""
         if tensor.data_location == _EXTERNAL:
-            given = {entry.key: entry.value for entry in tensor.external_data}
-            if not (self.token and self.token in given):
-                where = f"{given.get('location', '?')}, from byte {given.get('offset', '0')}"
+            external = {entry.key: entry.value for entry in tensor.external_data}
+            if not (self.token and self.token in external):
+                where = f"{external.get('location', '?')}, from byte {external.get('offset', '0')}"
         return WeightRef(dtype, shape, nbytes, partial(self.array, tensor), where)
 
     def array(self, tensor: Any) -> Array:
@@ -83,9 +83,9 @@ class Tensors:
         Raises:
             GraphError: they are not there.
         """
-        given = {entry.key: entry.value for entry in tensor.external_data}
-        if self.token and self.token in given:
-            first, _, end = given[self.token].partition(":")
+        external = {entry.key: entry.value for entry in tensor.external_data}
+        if self.token and self.token in external:
+            first, _, end = external[self.token].partition(":")
             part, whole = part_of(self.data, int(first), int(end) - int(first)), self.onnx.TensorProto()
             changed = InvalidArgumentError(f"Tensor '{tensor.name}' cannot be read: the file has changed since it was opened")
             if len(part) != int(end) - int(first):
@@ -97,16 +97,16 @@ class Tensors:
             if list(whole.dims) != list(tensor.dims) or whole.name != tensor.name:
                 raise changed
             return self.whole(whole)
-        return self._with_external(tensor, given) if tensor.data_location == _EXTERNAL else tensor
+        return self._with_external(tensor, external) if tensor.data_location == _EXTERNAL else tensor
 
-    def _with_external(self, tensor: Any, given: dict[str, str]) -> Any:
+    def _with_external(self, tensor: Any, external: dict[str, str]) -> Any:
         """The tensor with the elements that lie in another file of the model's folder."""
-        location = given.get("location", "")
+        location = external.get("location", "")
         path = self._inside(location, tensor.name)
         try:
-            offset, length = int(given.get("offset", "0") or 0), int(given.get("length", "-1") or -1)
+            offset, length = int(external.get("offset", "0") or 0), int(external.get("length", "-1") or -1)
         except ValueError:
-            raise InvalidArgumentError(f"Tensor '{tensor.name}' has external data at {given!r}, which is no place in a file") from None
+            raise InvalidArgumentError(f"Tensor '{tensor.name}' has external data at {external!r}, which is no place in a file") from None
         with open_file(path) as file, file_errors(path):
             size = file.seek(0, 2)
             if offset < 0 or offset > size or length > size - offset:

@@ -117,13 +117,13 @@ class NetworkReader:
             self.functions[key] = function = ForeignFunction(key)
             self.functions[key] = function = self.read(body, f"{layer.get('name') or 'layer'}_{role}")
             bodies[role] = key
-            given = {
-                each.get("internal_layer_id", ""): ports.index(each.get("external_port_id", ""))
-                for each in layer.findall(f"{_MAPS[tag]}/input")
-                if each.get("external_port_id", "") in ports
+            external_ports = {
+                element.get("internal_layer_id", ""): ports.index(element.get("external_port_id", ""))
+                for element in layer.findall(f"{_MAPS[tag]}/input")
+                if element.get("external_port_id", "") in ports
             }
-            parameters = [each.get("id", "") for each in body.findall("layers/layer") if each.get("type") == "Parameter"]
-            arguments[role] = tuple([given.get(each, -1) for each in parameters])[: len(function.inputs)]
+            parameters = [element.get("id", "") for element in body.findall("layers/layer") if element.get("type") == "Parameter"]
+            arguments[role] = tuple([external_ports.get(element, -1) for element in parameters])[: len(function.inputs)]
         return bodies, arguments
 
 
@@ -153,6 +153,8 @@ def _modules(name: str) -> tuple[ModuleCall, ...]:
 def _notes(layer: Element) -> str:
     """The notes at a layer: the names that it had before others were fused into it, and the like."""
     noted = [
-        f"{each.get('name', '')}: {each.get('value') or ''}".strip(": ") for each in layer.findall("rt_info/attribute") if each.get("name")
+        f"{attribute.get('name', '')}: {attribute.get('value') or ''}".strip(": ")
+        for attribute in layer.findall("rt_info/attribute")
+        if attribute.get("name")
     ]
     return "; ".join(noted[:20])[:_MAX_TEXT]

@@ -138,12 +138,12 @@ class _Evaluation:
     def _computed(self, eqn: Any, inputs: list[Any], call: _Call) -> list[Any]:
         """The outputs of an equation: of its body if it has one that runs here, else of its primitive."""
         word = str(eqn.primitive.name)
-        found = None
+        results = None
         if word in _INLINE:
-            found = self._inline(eqn, inputs, call)
+            results = self._inline(eqn, inputs, call)
         elif word in self._strategies:
-            found = self._strategies[word](eqn, inputs, call)
-        return _bound(eqn, inputs) if found is None else found
+            results = self._strategies[word](eqn, inputs, call)
+        return _bound(eqn, inputs) if results is None else results
 
     def _inline(self, eqn: Any, inputs: list[Any], call: _Call) -> list[Any] | None:
         held = [(key, value) for key, value in eqn.params.items() if type(value).__name__ in {"Jaxpr", "ClosedJaxpr"}]

@@ -61,19 +61,19 @@ class OnnxRunner:
             GraphError: a weight cannot be read, or the evaluator refuses the model.
         """
         reference = library("onnx.reference", "onnx", "an ONNX model")
-        given = self._model
-        model = type(given)()
-        model.ir_version = given.ir_version
-        model.opset_import.extend(given.opset_import)
-        model.functions.extend(given.functions)
+        original = self._model
+        model = type(original)()
+        model.ir_version = original.ir_version
+        model.opset_import.extend(original.opset_import)
+        model.functions.extend(original.functions)
         graph = model.graph
-        graph.name = given.graph.name
+        graph.name = original.graph.name
         for field in ("input", "output", "value_info", "node"):
-            getattr(graph, field).extend(getattr(given.graph, field))
+            getattr(graph, field).extend(getattr(original.graph, field))
         for node in _nodes_of(model):
             self._complete(node)
         evaluator = _evaluator(reference, model)
-        for tensor in given.graph.initializer:
+        for tensor in original.graph.initializer:
             evaluator.rt_inits_[tensor.name] = self._tensors.array(tensor)
         return _WatchedGraph(evaluator, self._main, self._functions, _Shared())
 
@@ -198,8 +198,8 @@ class _WatchedGraph:
         key = read.bodies.get(node.onnx_node.op_type)
         evaluator = getattr(node, "impl_", None)
         if key is not None and evaluator is not None:
-            known = self.shared.graphs.get(id(evaluator))
-            yield key, known or _WatchedGraph(evaluator, functions[key], functions, self.shared)
+            watched = self.shared.graphs.get(id(evaluator))
+            yield key, watched or _WatchedGraph(evaluator, functions[key], functions, self.shared)
 
     def run(
         self,
@@ -239,10 +239,10 @@ class _WatchedGraph:
         if missing:
             raise InvalidArgumentError(f"It takes '{missing[0]}', which no node, input or initializer gives")
         inputs = [results[name] for name in node.input]
-        given: dict[str, Any] = {"linked_attributes": attributes} if node.has_linked_attribute and attributes else {}
+        keywords: dict[str, Any] = {"linked_attributes": attributes} if node.has_linked_attribute and attributes else {}
         if node.need_context():
-            given["context"] = results
-        outputs: Sequence[Any] = node.run(*inputs, **given)
+            keywords["context"] = results
+        outputs: Sequence[Any] = node.run(*inputs, **keywords)
         return outputs
 
 

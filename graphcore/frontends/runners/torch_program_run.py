@@ -45,9 +45,9 @@ class ProgramRunner:
         program, torch = self._program, _torch()
         changes = _changes_in_place(program)
         args = list(self._arguments(program, torch, feeds, watch, changes))
-        known = frozenset(node.name for node in self._main.nodes if node.kind == "op")
+        op_names = frozenset(node.name for node in self._main.nodes if node.kind == "op")
         with torch.no_grad():
-            outputs = _interpreter(torch, program.graph_module, known, watch).run(*args)
+            outputs = _interpreter(torch, program.graph_module, op_names, watch).run(*args)
         specs = program.graph_signature.output_specs
         results = [value for value, spec in zip(outputs, specs, strict=True) if not hasattr(spec.arg, "value")]
         return [value for value in results if value is not None]
@@ -112,12 +112,12 @@ def _changes_in_place(program: Any) -> bool:
     return False
 
 
-def _interpreter(torch: Any, module: Any, known: frozenset[str], watch: Watch | None) -> Any:
+def _interpreter(torch: Any, module: Any, op_names: frozenset[str], watch: Watch | None) -> Any:
     """The interpreter of a graph: it runs nodes in order, and releases values after their last use."""
     plain = torch.fx.Interpreter
 
     def run_node(self: Any, node: Any) -> Any:
-        if watch is None or node.op not in {"call_function", "call_method", "call_module"} or node.name not in known:
+        if watch is None or node.op not in {"call_function", "call_method", "call_module"} or node.name not in op_names:
             return plain.run_node(self, node)
         watch.begin(node.name)
         result = plain.run_node(self, node)

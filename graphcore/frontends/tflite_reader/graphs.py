@@ -113,8 +113,8 @@ class SubgraphReader:
         attrs: dict[str, Attr] = {}
         defaults: dict[str, Attr] = {}
         for union in ("BuiltinOptions", "BuiltinOptions2"):
-            given, left_out = options_of(union, getattr(operator, f"{union}Type")(), getattr(operator, union)(), self._budget)
-            attrs |= given
+            options, left_out = options_of(union, getattr(operator, f"{union}Type")(), getattr(operator, union)(), self._budget)
+            attrs |= options
             defaults |= left_out
         bodies = self._bodies(attrs, defaults)
         attrs |= self._custom(operator)
@@ -165,9 +165,9 @@ class SubgraphReader:
         Raises:
             InvalidArgumentError: there is no such tensor.
         """
-        found = self._values.get(number)
-        if found is not None:
-            return found
+        ref = self._values.get(number)
+        if ref is not None:
+            return ref
         tensor = self._tensor(number)
         label = self._unused(tensor.name or "constant")
         op, kind = (VARIABLE, "buffer") if tensor.is_variable else (CONSTANT, "constant")
@@ -228,5 +228,5 @@ def _plain(reference: Any, left: list[int], depth: int) -> Any:
 
 
 def _attr(value: Any) -> Attr:
-    found: Attr = str(value)[:2000] if isinstance(value, dict) else value
-    return found
+    attr: Attr = str(value)[:2000] if isinstance(value, dict) else value
+    return attr

@@ -64,9 +64,9 @@ def snake_case(name: str) -> str:
 def _fields(kind: type) -> tuple[tuple[str, str, bool], ...]:
     """The fields of a class of the schema: accessor, name of the attr, and whether it is a list."""
     names = [name for name, value in vars(kind).items() if name[0].isupper() and name != "Init" and not isinstance(value, classmethod)]
-    known = set(names)
+    all_names = set(names)
     helpers = {f"{name}{helper}" for name in names for helper in _HELPERS}
-    return tuple([(name, snake_case(name), f"{name}Length" in known) for name in names if name not in helpers])
+    return tuple([(name, snake_case(name), f"{name}Length" in all_names) for name in names if name not in helpers])
 
 
 class _Watched:
@@ -105,7 +105,7 @@ def options_of(union: str, number: int, table: Any, budget: Budget) -> tuple[dic
     options = kind()
     options.Init(table.Bytes, table.Pos)
     watched = options._tab = _Watched(options._tab)
-    given: dict[str, Attr] = {}
+    stated: dict[str, Attr] = {}
     left_out: dict[str, Attr] = {}
     for accessor, attr, is_list in _fields(kind):
         value = _list(options, accessor, budget) if is_list else _value(getattr(options, accessor))
@@ -114,8 +114,8 @@ def options_of(union: str, number: int, table: Any, budget: Budget) -> tuple[dic
         enumeration = _OF_CLASSES.get((name, accessor)) or _ENUMS.get(accessor)
         if enumeration is not None and isinstance(value, int):
             value = word_of(enumeration, value)
-        (given if watched.is_there else left_out)[attr] = value
-    return given, left_out
+        (stated if watched.is_there else left_out)[attr] = value
+    return stated, left_out
 
 
 def _value(get: Callable[[], Any]) -> Attr | None:

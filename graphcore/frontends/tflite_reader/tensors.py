@@ -83,10 +83,10 @@ class FileTensor:
         _, self.length = buffers.place(tensor.Buffer())
         self.is_variable = bool(tensor.IsVariable())
         self.is_constant = self.length > 0
-        known = len(shape) > 0 or tensor.HasRank() or self.is_constant
+        has_shape = len(shape) > 0 or tensor.HasRank() or self.is_constant
         self.fixed = tuple(shape)
         self.shape: tuple[Size, ...] | None = None
-        if known:
+        if has_shape:
             sizes = signature if len(signature) == len(shape) else shape
             self.shape = tuple([None if size < 0 else size for size in sizes])
         self.note = "; ".join(filter(None, [_quantisation(tensor.Quantization(), budget), "sparse" if tensor.Sparsity() else ""]))
@@ -154,20 +154,20 @@ def _sizes(tensor: Any, field: str, budget: Budget) -> list[int]:
     return getattr(tensor, f"{field}AsNumpy")().tolist() if count else []
 
 
-def _quantisation(given: Any, budget: Budget) -> str:
+def _quantisation(table: Any, budget: Budget) -> str:
     """The scale and the zero point, or for how many channels there are some; "" if there are none."""
-    if given is None or not given.ScaleLength():
+    if table is None or not table.ScaleLength():
         return ""
-    scales, zeros = _numbers(given, "Scale", budget), _numbers(given, "ZeroPoint", budget)
+    scales, zeros = _numbers(table, "Scale", budget), _numbers(table, "ZeroPoint", budget)
     if len(scales) == 1:
         return f"scale {scales[0]:.6g}, zero point {zeros[0] if zeros else 0}"
-    several = f"for each of {len(scales):,} channels of dimension {given.QuantizedDimension()}"
+    several = f"for each of {len(scales):,} channels of dimension {table.QuantizedDimension()}"
     some = ", ".join([f"{scale:.6g}" for scale in scales[:_FEW]])
     points = sorted(set(zeros))
     words = "zero point " + (str(points[0]) if len(points) == 1 else f"{points[0]} to {points[-1]}" if points else "0")
     return f"scale {several} ({some}{', …' if len(scales) > _FEW else ''}), {words}"
 
 
-def _numbers(given: Any, field: str, budget: Budget) -> list[Any]:
-    count = budget.take(getattr(given, f"{field}Length")())
-    return getattr(given, f"{field}AsNumpy")().tolist() if count else []
+def _numbers(table: Any, field: str, budget: Budget) -> list[Any]:
+    count = budget.take(getattr(table, f"{field}Length")())
+    return getattr(table, f"{field}AsNumpy")().tolist() if count else []

@@ -136,8 +136,8 @@ def _product(_node: ForeignNode, word: str, shapes: Sequence[Shape], shape: Shap
     if len(first) > 1 and from_end == (2 if len(second) > 1 else 1):
         return [(one, len(first) - 2)]
     batch = [first[:-2] if len(first) > 2 else (), second[:-2] if len(second) > 2 else ()]
-    found = _aligned(batch, shape[: len(shape) - 2], axis) if len(first) > 1 < len(second) else None
-    return [((one, other)[slot], place) for slot, place in found] if found else None
+    of_batch = _aligned(batch, shape[: len(shape) - 2], axis) if len(first) > 1 < len(second) else None
+    return [((one, other)[slot], place) for slot, place in of_batch] if of_batch else None
 
 
 def _addmm(_node: ForeignNode, _word: str, _shapes: Sequence[Shape], _shape: Shape, axis: int) -> Sources | None:
@@ -201,10 +201,10 @@ def _summed(node: ForeignNode, _word: str, shapes: Sequence[Shape], _shape: Shap
     equation = node.attrs.get("argument 0")
     if not isinstance(equation, str) or "->" not in equation or "." in equation:
         return None
-    taken, given = equation.replace(" ", "").split("->")
+    taken, result = equation.replace(" ", "").split("->")
     for slot, letters in enumerate(taken.split(",")):
-        if given[axis] in letters and slot < len(shapes):
-            return [(slot, letters.index(given[axis]))]
+        if result[axis] in letters and slot < len(shapes):
+            return [(slot, letters.index(result[axis]))]
     return None
 
 

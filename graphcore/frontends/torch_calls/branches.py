@@ -130,14 +130,14 @@ def sizes_by_values(
         line_of_user: gives the line that runs, and True if it is within an operation.
         record: hears of each decision of the user's own lines, with the symbols that it depends on.
     """
-    known: dict[Any, Any] = {}
+    answers: dict[Any, Any] = {}
 
     class Sizes(_symbolic.ShapeEnv):  # type: ignore[misc]  # the class is known where torch is
         """Decides where symbols cannot."""
 
         def evaluate_expr(self, orig_expr: Any, *args: Any, **kwargs: Any) -> Any:
-            if orig_expr in known:
-                return known[orig_expr]
+            if orig_expr in answers:
+                return answers[orig_expr]
             try:
                 return super().evaluate_expr(orig_expr, *args, **kwargs)
             except _symbolic.GuardOnDataDependentSymNode:
@@ -155,7 +155,7 @@ def sizes_by_values(
                 return sympy.true if answer else sympy.false
 
     def _remember(expression: Any, answer: Any) -> Any:
-        known[expression] = answer
+        answers[expression] = answer
         return answer
 
     return Sizes()

@@ -211,9 +211,9 @@ def _functions(file: str, lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
 def _argument_of(owner: Any, call: ast.Call, name: str, axis: int, size: int) -> ast.expr | None:
     """The argument of a call that gave an axis of a tensor, None if several may have."""
     bound = _bound(type(owner), call)
-    known = _known_argument(owner, name, axis, size)
-    if known:
-        return bound.get(known)
+    parameter = _known_argument(owner, name, axis, size)
+    if parameter:
+        return bound.get(parameter)
     if type(owner).__name__ in _ARGUMENTS:
         return None
     fitting = [value for argument, value in bound.items() if _is_size(getattr(owner, argument, None), size)]
@@ -251,8 +251,8 @@ def _of_filled(value: ast.expr, axis: int, size: int) -> ast.expr | None:
     sizes = value.args[0].elts if isinstance(value.args[0], ast.Tuple | ast.List) else value.args
     if axis >= len(sizes) or any(isinstance(item, ast.Starred) for item in sizes):
         return None
-    found = sizes[axis]
-    return None if isinstance(found, ast.Constant) and found.value != size else found
+    expression = sizes[axis]
+    return None if isinstance(expression, ast.Constant) and expression.value != size else expression
 
 
 def _is_of_library(kind: type) -> bool:

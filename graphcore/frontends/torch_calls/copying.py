@@ -56,15 +56,15 @@ class Copies:
         """The copy that stands for a tensor."""
         if id(tensor) in self.original:
             return tensor
-        found = self._copied.get(id(tensor))
-        if found is None:
+        twin = self._copied.get(id(tensor))
+        if twin is None:
             # The copy of a result is a leaf: its gradient ends where the call begins.
             leaf = tensor if tensor.is_leaf else tensor.detach().requires_grad_(tensor.requires_grad)
-            found = self._keep(tensor, self._mode.from_tensor(leaf))
-            self.original[id(found)] = tensor
+            twin = self._keep(tensor, self._mode.from_tensor(leaf))
+            self.original[id(twin)] = tensor
         if name:
-            self.names.setdefault(id(found), name)
-        return found
+            self.names.setdefault(id(twin), name)
+        return twin
 
     def twin_of(self, tensor: Any) -> Any:
         """The copy of a tensor, None if it was not met."""
@@ -91,9 +91,9 @@ class Copies:
 
     def of_module(self, module: Any, name: str = "") -> Any:
         """The copy of a module. Its hooks are those of PyTorch alone, such as the ones that normalise weights."""
-        known = self._copied.get(id(module))
-        if known is not None:
-            return known
+        cached = self._copied.get(id(module))
+        if cached is not None:
+            return cached
         memo: dict[int, Any] = {}
         parts = list(module.modules())
         for part in parts:
@@ -116,9 +116,9 @@ class Copies:
 
     def _of_function(self, function: FunctionType) -> Any:
         """A function of the user with copies in place of the tensors, modules and functions that it uses."""
-        known = self._copied.get(id(function))
-        if known is not None:
-            return known
+        cached = self._copied.get(id(function))
+        if cached is not None:
+            return cached
         variables = self._copied.get(id(function.__globals__))
         if variables is None:
             variables = self._keep(function.__globals__, dict(function.__globals__))
@@ -196,10 +196,10 @@ class Copies:
             return value
 
     def _of_cell(self, cell: CellType) -> CellType:
-        known: CellType | None = self._copied.get(id(cell))
-        if known is None:
-            known = self._keep(cell, CellType(cell.cell_contents) if is_filled(cell) else CellType())
-        return known
+        cached: CellType | None = self._copied.get(id(cell))
+        if cached is None:
+            cached = self._keep(cell, CellType(cell.cell_contents) if is_filled(cell) else CellType())
+        return cached
 
     def _keep(self, original: Any, copied: Any) -> Any:
         """Note a copy. Originals are kept, since an id is unique only while its object lives."""

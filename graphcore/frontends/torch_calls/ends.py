@@ -56,11 +56,11 @@ class Ends:
             return [self._at_x("requires_grad", "has requires_grad=False, so autograd does not follow it: x.requires_grad_() changes that")]
         if self._ref not in ways.before:
             return self._without_way()
-        found = [*self.not_a_leaf(), *self.on_other_ways()]
-        if not found:
+        ends = [*self.not_a_leaf(), *self.on_other_ways()]
+        if not ends:
             last = next((node for node, place in self.carrying if (node, place) in ways.results), "")
-            found.append(GradientEnd("not differentiable", last, "has a gradient of its own, which gives none to this input"))
-        return found
+            ends.append(GradientEnd("not differentiable", last, "has a gradient of its own, which gives none to this input"))
+        return ends
 
     def not_a_leaf(self) -> list[GradientEnd]:
         """The end at a tensor that is a result itself, and keeps no `.grad`."""

@@ -133,9 +133,9 @@ def _normalized(word: str, tensors: Sequence[Any], _kwargs: Any) -> Clash | None
         axis = x.dim() - other.dim() if word in {"layer_norm", "rms_norm"} else 1
         for place in range(other.dim()):
             name = role if word == "batch_norm" else "its weight"
-            found = _equal(word, Side(x, axis + place, "its input"), Side(other, place, name))
-            if found is not None:
-                return found
+            clash = _equal(word, Side(x, axis + place, "its input"), Side(other, place, name))
+            if clash is not None:
+                return clash
     return None
 
 
@@ -166,8 +166,8 @@ def _product(word: str, tensors: Sequence[Any]) -> Clash | None:
     one, other = tensors[:2]
     if not one.dim() or not other.dim():
         return None
-    found = _equal(word, Side(one, one.dim() - 1, "its first input"), Side(other, max(other.dim() - 2, 0), "its second input"))
-    return found or _broadcast(word, tensors[:2], 2)
+    clash = _equal(word, Side(one, one.dim() - 1, "its first input"), Side(other, max(other.dim() - 2, 0), "its second input"))
+    return clash or _broadcast(word, tensors[:2], 2)
 
 
 def _broadcast(word: str, tensors: Sequence[Any], left_out: int = 0) -> Clash | None:

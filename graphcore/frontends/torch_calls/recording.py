@@ -103,15 +103,15 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
 
     def ref(self, tensor: Any) -> tuple[str, int]:
         """The node and output that a tensor comes from; one that is not known yet is a state or a constant."""
-        found = self._refs.get(id(tensor))
-        if found is None:
+        ref = self._refs.get(id(tensor))
+        if ref is None:
             path, kind = self._states.get(id(tensor), ("constant", "constant"))
             weight = weight_of_object(self._original.get(id(tensor), tensor))
             name = self.names.unique(path)
             node = ForeignNode(name, f"torch.{kind.capitalize()}", outputs=(port_of(path, tensor),), weight=weight, kind=kind)
             self._add(node, [tensor])
-            found = name, 0
-        return found
+            ref = name, 0
+        return ref
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function, and write down what it takes and gives."""
@@ -238,8 +238,8 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         self._add(ForeignNode(self.failed, "python.raise", modules=tuple(modules), frames=tuple(frames[-_MAX_FRAMES:])), [])
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: list[Any] | None) -> str:
-        given = [("", self._plain(value)) for value in args] + [(key, self._plain(value)) for key, value in kwargs.items()]
-        collected = collect(given, self._named, {})
+        arguments = [("", self._plain(value)) for value in args] + [(key, self._plain(value)) for key, value in kwargs.items()]
+        collected = collect(arguments, self._named, {})
         title = title_of(func)
         leaf = title.rpartition(".")[2]
         name = self.names.unique(
@@ -361,12 +361,12 @@ def is_library(file: str) -> bool:
 
 def frames_of(frame: FrameType | None) -> tuple[SourceFrame, ...]:
     """The lines around a call that are not PyTorch's own, the innermost last."""
-    found: list[SourceFrame] = []
-    while frame is not None and len(found) < _MAX_FRAMES and frame.f_code.co_filename not in _CALLERS:
+    frames: list[SourceFrame] = []
+    while frame is not None and len(frames) < _MAX_FRAMES and frame.f_code.co_filename not in _CALLERS:
         if not is_library(frame.f_code.co_filename):
-            found.append(_source_frame(frame, frame.f_lineno))
+            frames.append(_source_frame(frame, frame.f_lineno))
         frame = frame.f_back
-    return tuple(reversed(found))
+    return tuple(reversed(frames))
 
 
 def _source_frame(frame: FrameType, line: int) -> SourceFrame:

@@ -171,12 +171,12 @@ def graph_of(call: Call, made: Recording) -> ForeignGraph:
     main = ForeignFunction("main", outputs=tuple(outputs), output_names=("",) * len(outputs), nodes=placed_states(nodes))
     main.inputs = tuple([node.outputs[0] for node in nodes if node.kind == "input"])
     name = getattr(call.function, "__name__", type(call.function).__name__)
-    found = ForeignGraph("PyTorch call", main, producer=f"PyTorch {torch.__version__}", name=name)
+    graph = ForeignGraph("PyTorch call", main, producer=f"PyTorch {torch.__version__}", name=name)
     if said:
-        found.notes.append(f"The call failed: {said}")
-    found.notes += recorder.decisions.notes()
-    found.size_step = origins.step
-    return found
+        graph.notes.append(f"The call failed: {said}")
+    graph.notes += recorder.decisions.notes()
+    graph.size_step = origins.step
+    return graph
 
 
 def _failed(node: ForeignNode, failure: Failure | None, said: str, origins: AxisOrigins) -> ForeignNode:
@@ -227,23 +227,23 @@ def _prepared(call: Call, copies: Copies) -> tuple[Callable[..., Any], tuple[Any
 
 def _states(copies: Copies) -> dict[int, tuple[str, str]]:
     """The names and kinds of tensors, by the ids of their copies."""
-    found = {key: (name, "parameter" if copies.original[key].requires_grad else "input") for key, name in copies.names.items()}
+    states = {key: (name, "parameter" if copies.original[key].requires_grad else "input") for key, name in copies.names.items()}
     for name, module in reversed(copies.modules):
         prefix = f"{name}." if name else ""
-        found.update({id(tensor): (prefix + path, "buffer") for path, tensor in module.named_buffers()})
-        found.update({id(tensor): (prefix + path, "parameter") for path, tensor in module.named_parameters()})
-        found.update(states_of_layers(module, prefix))
-    return found
+        states.update({id(tensor): (prefix + path, "buffer") for path, tensor in module.named_buffers()})
+        states.update({id(tensor): (prefix + path, "parameter") for path, tensor in module.named_parameters()})
+        states.update(states_of_layers(module, prefix))
+    return states
 
 
 def named_tensors(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The tensors among the arguments, named as the parameters are."""
     called = function.forward if isinstance(function, torch.nn.Module) else function
     try:
-        given = inspect.signature(called).bind(*args, **kwargs).arguments
+        arguments = inspect.signature(called).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
-        given = {**{f"argument_{place}": value for place, value in enumerate(args)}, **kwargs}
-    for name, value in given.items():
+        arguments = {**{f"argument_{place}": value for place, value in enumerate(args)}, **kwargs}
+    for name, value in arguments.items():
         tensors = tensors_of(value)
         for place, tensor in enumerate(tensors):
             yield name if len(tensors) == 1 else f"{name}_{place}", tensor

@@ -56,10 +56,10 @@ class Ways:
                 if taker not in before:
                     before[taker] = ref[0]
                     waiting += self.outputs(taker)
-        found = [end] if end in before else []
-        while found and before[found[-1]]:
-            found.append(before[found[-1]])
-        return found[::-1]
+        path = [end] if end in before else []
+        while path and before[path[-1]]:
+            path.append(before[path[-1]])
+        return path[::-1]
 
     def path_to_result(self, start: Ref) -> list[str]:
         """A shortest way from a tensor to the first result that is computed from it."""
@@ -67,11 +67,11 @@ class Ways:
         return min(paths, key=len, default=[])
 
     def _upstream(self, refs: Iterable[Ref]) -> set[Ref]:
-        found: set[Ref] = set()
+        upstream: set[Ref] = set()
         pending = list(refs)
         while pending:
             ref = pending.pop()
-            if ref not in found:
-                found.add(ref)
+            if ref not in upstream:
+                upstream.add(ref)
                 pending += [taken for taken in self.nodes[ref[0]].inputs if taken is not None]
-        return found
+        return upstream

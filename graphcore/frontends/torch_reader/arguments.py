@@ -52,14 +52,14 @@ def collect(arguments: Iterable[tuple[str, object]], ref: Callable[[str], InputR
         ref: the node and output behind the name of a value.
         shown: texts for values that are symbolic sizes.
     """
-    found = Collected()
+    collected = Collected()
     for number, (name, value) in enumerate(arguments):
-        _add(found, name, value, ref, shown, number, 0)
-    return found
+        _add(collected, name, value, ref, shown, number, 0)
+    return collected
 
 
 def _add(
-    found: Collected,
+    collected: Collected,
     name: str,
     value: object,
     ref: Callable[[str], InputRef],
@@ -70,27 +70,27 @@ def _add(
     if value is None or depth > _MAX_DEPTH:
         return
     if isinstance(value, Named):
-        found.inputs.append(ref(value.name))
-        found.names.append(name)
+        collected.inputs.append(ref(value.name))
+        collected.names.append(name)
         if value.name in shown and name:
-            found.attrs[name] = shown[value.name]
+            collected.attrs[name] = shown[value.name]
     elif isinstance(value, Body):
-        found.bodies.append(value.key)
-        found.before = len(found.inputs)
+        collected.bodies.append(value.key)
+        collected.before = len(collected.inputs)
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            _add(found, f"{name}[{key}]" if name else str(key), item, ref, shown, number, depth + 1)
+            _add(collected, f"{name}[{key}]" if name else str(key), item, ref, shown, number, depth + 1)
     elif isinstance(value, list | tuple):
         if not _holds_values(value, 0):
-            found.attrs[name or f"argument {number}"] = _plain(value, shown, 0)
+            collected.attrs[name or f"argument {number}"] = _plain(value, shown, 0)
             return
         for index, item in enumerate(value):
             if isinstance(item, Named | list | tuple | Mapping | Body):
-                _add(found, f"{name}[{index}]" if name else "", item, ref, {}, number, depth + 1)
+                _add(collected, f"{name}[{index}]" if name else "", item, ref, {}, number, depth + 1)
         if any(item is not None and not isinstance(item, Named | list | tuple) for item in value):
-            found.attrs[name or f"argument {number}"] = _plain(value, shown, 0)
+            collected.attrs[name or f"argument {number}"] = _plain(value, shown, 0)
     else:
-        found.attrs[name or f"argument {number}"] = _plain(value, shown, 0)
+        collected.attrs[name or f"argument {number}"] = _plain(value, shown, 0)
 
 
 def _holds_values(value: object, depth: int) -> bool:

@@ -115,26 +115,26 @@ class FxReader:
         return name
 
     def _attribute(self, node: Any) -> None:
-        found = self._at(str(node.target))
-        if is_class(found, "GraphModule", "torch.fx"):
-            self._bodies[node.name] = self._body(str(node.target), found)
+        attribute = self._at(str(node.target))
+        if is_class(attribute, "GraphModule", "torch.fx"):
+            self._bodies[node.name] = self._body(str(node.target), attribute)
             return
-        self._values[node.name] = self._tensor(str(node.target), found, value_of(node.meta)), 0
+        self._values[node.name] = self._tensor(str(node.target), attribute, value_of(node.meta)), 0
 
     def _tensor(self, path: str, tensor: Any, value: object = None) -> str:
         """The node of a tensor of the module, made once."""
-        known = self._known.get(id(tensor))
-        if known is None:
+        name = self._known.get(id(tensor))
+        if name is None:
             kind = "parameter" if is_class(tensor, "Parameter", "torch") else "buffer" if hasattr(tensor, "dtype") else "constant"
-            known = self._known[id(tensor)] = self._state(State(kind, path), path, tensor, value)
-        return known
+            name = self._known[id(tensor)] = self._state(State(kind, path), path, tensor, value)
+        return name
 
     def _at(self, path: str) -> Any:
         """The object at a path of attributes."""
-        found = self._module
+        attribute = self._module
         for part in path.split("."):
-            found = getattr(found, part, None)
-        return found
+            attribute = getattr(attribute, part, None)
+        return attribute
 
     def _body(self, name: str, module: Any) -> str:
         key, number = name, 1
@@ -166,18 +166,18 @@ class FxReader:
         target = node.target
         attrs: dict[str, Attr] = {}
         modules = modules_of(node.meta.get("nn_module_stack"))
-        given = [(name, item) for name, item in zip([*argument_names(target), *[""] * len(node.args)], node.args, strict=False)]
+        named_arguments = [(name, item) for name, item in zip([*argument_names(target), *[""] * len(node.args)], node.args, strict=False)]
         if node.op == "call_module":
             module = self._at(str(target))
             op = module_op(module)
             attrs = plain_fields(module)
-            given = [(name or ("input" if number == 0 else ""), item) for number, (name, item) in enumerate(given)]
+            named_arguments = [(name or ("input" if number == 0 else ""), item) for number, (name, item) in enumerate(named_arguments)]
             modules = modules or (ModuleCall(str(target), type(module).__name__),)
             states = [*getattr(module, "_parameters", {}).items(), *getattr(module, "_buffers", {}).items()]
             held = [(name, self._tensor(f"{target}.{name}", tensor)) for name, tensor in states if tensor is not None]
         else:
             op, held = op_of(target), []
-        plain = [(name, _plain(item, self._bodies)) for name, item in (*given, *node.kwargs.items())]
+        plain = [(name, _plain(item, self._bodies)) for name, item in (*named_arguments, *node.kwargs.items())]
         collected = collect(plain, self._ref, self._shown)
         for argument, state in held:
             collected.inputs.append((state, 0))
@@ -220,10 +220,10 @@ class FxReader:
         return bodies, {role: arguments_of_body(collected, len(self._functions[key].inputs)) for role, key in bodies.items()}
 
     def _ref(self, name: str) -> tuple[str, int]:
-        found = self._values.get(name)
-        if found is None:
+        ref = self._values.get(name)
+        if ref is None:
             raise InvalidArgumentError(f"A node takes the value '{name}', which no node before it gives", node=name)
-        return found
+        return ref
 
     def _device(self, value: object) -> str:
         device = getattr(value, "device", None)
@@ -247,7 +247,7 @@ def _plain(value: Any, bodies: Mapping[str, str]) -> object:
 
 def _flat(value: Any) -> list[object]:
     if isinstance(value, Mapping):
-        return [item for each in value.values() for item in _flat(each)]
+        return [item for element in value.values() for item in _flat(element)]
     if isinstance(value, list | tuple):
-        return [item for each in value for item in _flat(each)]
+        return [item for element in value for item in _flat(element)]
     return [_plain(value, {})]

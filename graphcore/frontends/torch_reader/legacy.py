@@ -53,19 +53,19 @@ def read_legacy(source: Source) -> tuple[Any, Callable[[StoredTensor], WeightRef
     return parts[2], partial(_weight, unmapped(source, data), size, places)
 
 
-def _storages(value: Any, found: dict[str, str]) -> dict[str, str]:
+def _storages(value: Any, dtypes: dict[str, str]) -> dict[str, str]:
     """The types of all storages of an object by their keys."""
     waiting, count = [value], 0
     while waiting and count < 1_000_000:
         item = waiting.pop()
         count += 1
         if isinstance(item, StoredTensor):
-            found[item.storage.key] = item.storage.dtype
+            dtypes[item.storage.key] = item.storage.dtype
         elif isinstance(item, dict):
             waiting += item.values()
         elif isinstance(item, list | tuple):
             waiting += item
-    return found
+    return dtypes
 
 
 def _weight(kept: Path | bytes, size: int, places: dict[str, int], tensor: StoredTensor) -> WeightRef:
@@ -81,9 +81,9 @@ def _weight(kept: Path | bytes, size: int, places: dict[str, int], tensor: Store
 def _part(kept: Path | bytes, size: int, start: int, offset: int, length: int) -> bytes:
     if offset < 0 or start + offset + length > size:
         raise InvalidArgumentError(f"Required {length:,} bytes from byte {start + offset:,}, the file has {size:,}")
-    found = part_of(kept, start + offset, length)
-    if len(found) != length:
+    data = part_of(kept, start + offset, length)
+    if len(data) != length:
         raise InvalidArgumentError(
             f"Required {length:,} bytes from byte {start + offset:,}: the file has become shorter since it was opened"
         )
-    return found
+    return data

@@ -107,12 +107,12 @@ def modules_of(stack: object) -> tuple[ModuleCall, ...]:
     """The modules around a node, from its metadata."""
     if not isinstance(stack, Mapping):
         return ()
-    found = []
+    modules = []
     for key, value in stack.items():
         if isinstance(value, tuple) and len(value) == 2 and not str(key).startswith(_HOOK):
             path, kind = value
-            found.append(module_call(str(path), f"{kind.__module__}.{kind.__qualname__}" if isinstance(kind, type) else str(kind)))
-    return tuple(found)
+            modules.append(module_call(str(path), f"{kind.__module__}.{kind.__qualname__}" if isinstance(kind, type) else str(kind)))
+    return tuple(modules)
 
 
 def weight_of_object(tensor: Any) -> WeightRef:

@@ -121,9 +121,9 @@ class PickleReader:
     def _take(self, count: int) -> bytes:
         if count < 0 or self.place + count > len(self._data):
             raise IndexError
-        found = self._data[self.place : self.place + count]
+        data = self._data[self.place : self.place + count]
         self.place += count
-        return found
+        return data
 
     def _number(self, form: str) -> Any:
         return struct.unpack(form, self._take(struct.calcsize(form)))[0]
@@ -132,16 +132,16 @@ class PickleReader:
         end = self._data.find(b"\n", self.place)
         if end < 0:
             raise IndexError
-        found = self._data[self.place : end]
+        line = self._data[self.place : end]
         self.place = end + 1
-        return found.decode()
+        return line.decode()
 
     def _text(self, form: str) -> None:
         self._stack.append(self._take(self._number(form)).decode("utf-8", "surrogatepass"))
 
     def _raw(self, form: str, is_text: bool = False) -> None:
-        found = self._take(self._number(form))
-        self._stack.append(found.decode(errors="backslashreplace") if is_text else found)
+        data = self._take(self._number(form))
+        self._stack.append(data.decode(errors="backslashreplace") if is_text else data)
 
     def _long(self, form: str) -> None:
         size = self._number(form)
@@ -161,9 +161,9 @@ class PickleReader:
             place -= 1
             if place < 0:
                 raise IndexError
-        found = self._stack[place + 1 :]
+        items = self._stack[place + 1 :]
         del self._stack[place:]
-        return found
+        return items
 
     def _tuple(self, count: int) -> None:
         if count > len(self._stack):
@@ -175,10 +175,10 @@ class PickleReader:
         self._stack.append(items)
 
     def _popped(self) -> Any:
-        found = self._stack.pop()
-        if found is _MARK:
+        item = self._stack.pop()
+        if item is _MARK:
             raise ValueError
-        return found
+        return item
 
     def _append(self, items: list[Any]) -> None:
         target = self._stack[-1]
@@ -252,14 +252,14 @@ class PickleReader:
             raise self._unfit(f"the state of a {type(target).__name__}")
 
     def _persistent(self) -> None:
-        found = self._stack.pop()
-        if not (isinstance(found, tuple) and len(found) >= 5 and found[0] == "storage"):
+        persistent_id = self._stack.pop()
+        if not (isinstance(persistent_id, tuple) and len(persistent_id) >= 5 and persistent_id[0] == "storage"):
             raise self._unfit("a reference to something that is no storage of a tensor")
-        kind, key, count = found[1], found[2], found[4]
+        kind, key, count = persistent_id[1], persistent_id[2], persistent_id[4]
         dtype = STORAGES.get(kind.name) if isinstance(kind, Word) else None
         if dtype is None or not isinstance(count, int):
             raise self._unfit(f"a storage of the class '{kind.text if isinstance(kind, Word) else kind!r:.50}'")
-        view = found[5] if len(found) > 5 else None
+        view = persistent_id[5] if len(persistent_id) > 5 else None
         start = view[1] if isinstance(view, tuple) and len(view) == 3 and isinstance(view[1], int) else 0
         self._stack.append(Storage(dtype, str(key), count, start))
 
@@ -295,22 +295,22 @@ def _of_class(function: object, _kind: object, arguments: object, *_rest: Any) -
     made = _CALLS.get(function.text) if isinstance(function, Word) else None
     if made is None or not isinstance(arguments, tuple):
         raise TypeError
-    found = made(*arguments)
-    if not isinstance(found, StoredTensor):
+    tensor = made(*arguments)
+    if not isinstance(tensor, StoredTensor):
         raise TypeError
-    return found
+    return tensor
 
 
 def _table(*items: Any) -> dict[Any, Any]:
     pairs = items[0] if items else []
     if isinstance(pairs, dict):
         return dict(pairs)
-    found: dict[Any, Any] = {}
+    table: dict[Any, Any] = {}
     for key, value in pairs:
         if not isinstance(key, str | int | float | bool | None):
             raise TypeError
-        found[key] = value
-    return found
+        table[key] = value
+    return table
 
 
 def _listed(*items: Any) -> list[Any]:

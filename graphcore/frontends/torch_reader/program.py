@@ -50,12 +50,12 @@ class ProgramReader:
         program = self._program
         main = GraphReader(self, program.graph_module.graph, 0).read("main", self.meaning.states, self.meaning.results)
         roots = [call.type_name for node in main.nodes for call in node.modules[:1] if not call.path]
-        found = ForeignGraph(KIND, main, producer=f"PyTorch {program.torch_version}".strip(), name=roots[0] if roots else "")
+        graph = ForeignGraph(KIND, main, producer=f"PyTorch {program.torch_version}".strip(), name=roots[0] if roots else "")
         main.nodes = placed_states(main.nodes)
-        found.functions = self._functions
-        found.facts = self._facts()
-        found.notes = [*self.meaning.writes, *self._changes_in_place()][:_SHOWN]
-        return found
+        graph.functions = self._functions
+        graph.facts = self._facts()
+        graph.notes = [*self.meaning.writes, *self._changes_in_place()][:_SHOWN]
+        return graph
 
     def body(self, name: str, graph: Graph, depth: int) -> str:
         """Read a graph that a node calls. Returns its key."""
@@ -83,7 +83,7 @@ class ProgramReader:
         return self._weights(name, dtype_word(meta.dtype), shape)
 
     def _changes_in_place(self) -> list[str]:
-        found = []
+        changes = []
         for node in self._program.graph_module.graph.nodes:
             parts = node.target.split(".")
             if len(parts) > 3 and parts[-2].endswith("_") and not parts[-2].startswith("__") and node.inputs:
@@ -91,8 +91,8 @@ class ProgramReader:
                 name = first.get("name") if isinstance(first, dict) else None
                 state = self.meaning.states.get(name) if isinstance(name, str) else None
                 if state is not None:
-                    found.append(f"Node '{node.name or parts[-2]}' changes {state.kind} '{state.name}' in place.")
-        return found
+                    changes.append(f"Node '{node.name or parts[-2]}' changes {state.kind} '{state.name}' in place.")
+        return changes
 
     def _facts(self) -> dict[str, str]:
         program = self._program
@@ -114,15 +114,15 @@ class ProgramReader:
     def _places(self) -> dict[str, list[str]]:
         """The sizes of inputs that symbols are."""
         graph = self._program.graph_module.graph
-        found: dict[str, list[str]] = {}
+        places: dict[str, list[str]] = {}
         for argument in graph.inputs:
             tensor = argument.get("as_tensor")
             name = tensor.get("name") if isinstance(tensor, dict) else None
             meta = graph.tensor_values.get(name) if isinstance(name, str) else None
             for number, size in enumerate(meta.sizes if meta is not None else ()):
                 if size.as_expr is not None:
-                    found.setdefault(symbol_text(size.as_expr.expr_str), []).append(f"size {number} of {name}")
-        return found
+                    places.setdefault(symbol_text(size.as_expr.expr_str), []).append(f"size {number} of {name}")
+        return places
 
 
 def limits_text(least: object, most: object) -> str:

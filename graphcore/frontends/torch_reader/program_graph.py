@@ -107,7 +107,7 @@ class GraphReader:
         op = op_name(node.target)
         name = self._names.unique(node.name or next((name for name, _ in outputs if name), "") or op.rpartition(".")[0] or op)
         self._node = name
-        collected = collect([(each.name, self._value(each.arg)) for each in node.inputs], self._ref, self._shown)
+        collected = collect([(named.name, self._value(named.arg)) for named in node.inputs], self._ref, self._shown)
         for number, (value, _) in enumerate(outputs):
             if value:
                 self._values[value] = name, number
@@ -161,10 +161,10 @@ class GraphReader:
         return _literal(kind, value)
 
     def _ref(self, name: str) -> tuple[str, int]:
-        found = self._values.get(name)
-        if found is None:
+        ref = self._values.get(name)
+        if ref is None:
             raise InvalidArgumentError(f"'{self._node}' takes the value '{name}', which no node before it gives", node=self._node)
-        return found
+        return ref
 
     def _port(self, kind: str, name: str) -> Port:
         if kind in _SYMBOLIC:
@@ -194,7 +194,7 @@ def op_name(target: str) -> str:
 def _symbol(value: Symbolic) -> str:
     if value.as_expr is not None:
         return symbol_text(value.as_expr.expr_str)
-    return str(next((each for each in (value.as_int, value.as_float, value.as_bool) if each is not None), "?"))
+    return str(next((member for member in (value.as_int, value.as_float, value.as_bool) if member is not None), "?"))
 
 
 def _only(argument: object) -> tuple[str, Any]:
@@ -221,7 +221,7 @@ def _name_of(kind: str, value: object) -> str:
 
 def _flat(value: object) -> list[object]:
     if isinstance(value, list):
-        return [item for each in value for item in _flat(each)]
+        return [item for element in value for item in _flat(element)]
     return list(value.values()) if isinstance(value, dict) else [value]
 
 

@@ -69,10 +69,10 @@ class Building:
         if ref.building is self or self.parent is None:
             return ref
         outer = self.parent.local(ref)
-        known = self.captured.get(outer)
-        if known is None:
-            known = self.captured[outer] = self.argument(outer.node.rpartition(".")[2] or outer.node)
-        return known
+        inner = self.captured.get(outer)
+        if inner is None:
+            inner = self.captured[outer] = self.argument(outer.node.rpartition(".")[2] or outer.node)
+        return inner
 
     def add(
         self,
@@ -92,14 +92,14 @@ class Building:
             raise ResourceExhaustedError(f"The program has more than {MAX_NODES:,} nodes, the limit")
         refs: dict[str, InputRef] = {}
         plain = [(name, self._plain(value, refs)) for name, value in operands]
-        found = collect(plain, refs.__getitem__, {})
+        collected = collect(plain, refs.__getitem__, {})
         node = ForeignNode(
             self.unique(op.rpartition(".")[2].strip("_") or op),
             op,
-            tuple(found.inputs),
+            tuple(collected.inputs),
             tuple([Port(name) for name in outputs]),
-            tuple(found.names),
-            found.attrs,
+            tuple(collected.names),
+            collected.attrs,
             modules=modules,
             frames=frames,
             **rest,

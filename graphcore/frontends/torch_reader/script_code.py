@@ -64,22 +64,22 @@ class ScriptCode:
         """
         path, _, last = name.rpartition(".")
         member = f"code/{path.replace('.', '/')}.py"
-        known = self._files.get(member)
-        if known is None:
-            known = self._files[member] = _parsed(member, self._archive.read(member))
-        return known, last
+        file = self._files.get(member)
+        if file is None:
+            file = self._files[member] = _parsed(member, self._archive.read(member))
+        return file, last
 
     def class_of(self, name: str) -> tuple[ScriptFile, ScriptClass] | None:
         """A class by its qualified name, None if there is none."""
         file, last = self.file_of(name)
-        found = file.classes.get(last)
-        return None if found is None else (file, found)
+        script_class = file.classes.get(last)
+        return None if script_class is None else (file, script_class)
 
     def function(self, name: str) -> tuple[ScriptFile, ast.FunctionDef] | None:
         """A function by its qualified name, None if there is none."""
         file, last = self.file_of(name)
-        found = file.functions.get(last)
-        return None if found is None else (file, found)
+        definition = file.functions.get(last)
+        return None if definition is None else (file, definition)
 
 
 def _parsed(member: str, data: bytes) -> ScriptFile:
@@ -113,13 +113,15 @@ def _nesting(text: str) -> int:
 
 
 def _class(statement: ast.ClassDef) -> ScriptClass:
-    found = ScriptClass()
+    script_class = ScriptClass()
     for part in statement.body:
         if isinstance(part, ast.FunctionDef):
-            found.methods[part.name] = part
+            script_class.methods[part.name] = part
         elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
-            found.fields.append(part.target.id)
+            script_class.fields.append(part.target.id)
         elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name) and part.targets[0].id == "__buffers__":
             items = part.value.elts if isinstance(part.value, ast.List) else []
-            found.buffers = frozenset([item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)])
-    return found
+            script_class.buffers = frozenset(
+                [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+            )
+    return script_class

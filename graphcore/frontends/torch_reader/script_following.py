@@ -96,10 +96,10 @@ class Following:
             GraphError: the code is damaged, or exceeds a limit.
         """
         value = ModuleValue(root, "")
-        found = self._code.class_of(root.kind)
-        if found is None or method not in found[1].methods:
+        located = self._code.class_of(root.kind)
+        if located is None or method not in located[1].methods:
             raise InvalidArgumentError(f"Class '{root.kind}' has no method '{method}'")
-        file, definition = found[0], found[1].methods[method]
+        file, definition = located[0], located[1].methods[method]
         parameters = definition.args.args
         names: dict[str, Any] = {parameter.arg: self._main.argument(parameter.arg, type_of(parameter)) for parameter in parameters[1:]}
         if parameters:
@@ -115,7 +115,7 @@ class Following:
         if isinstance(value, ListValue) and value.ref is None:
             value = tuple(value.items)
         if isinstance(value, tuple):
-            return [found for item in value for found in self._results(item, name)]
+            return [result for item in value for result in self._results(item, name)]
         if isinstance(value, Ref | ListValue):
             return [(name, self._building.ref_of(value))]
         return []
@@ -282,8 +282,8 @@ class Following:
         """
         building = self._building
         captured = list(dict.fromkeys([ref for body in bodies.values() for ref in body.captured]))
-        known = [value for value in inputs if isinstance(value, Ref)]
-        places = {ref: len(known) + number for number, ref in enumerate(captured)}
+        refs = [value for value in inputs if isinstance(value, Ref)]
+        places = {ref: len(refs) + number for number, ref in enumerate(captured)}
         arguments = {}
         for role, body in bodies.items():
             arguments[role] = (*own, *[places[ref] for ref in body.captured])
@@ -354,9 +354,9 @@ class Following:
 
     def _call(self, node: ast.Call, frame: _Frame) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id not in frame.names:
-            found = self._built_in(node.func.id, node, frame)
-            if found is not NotImplemented:
-                return found
+            built_in = self._built_in(node.func.id, node, frame)
+            if built_in is not NotImplemented:
+                return built_in
         called = self._value(node.func, frame)
         target, self._target = self._target, ()
         arguments = [self._value(argument, frame) for argument in node.args]
@@ -371,9 +371,9 @@ class Following:
         if not isinstance(called, FunctionValue):
             raise self._unknown(node, frame)
         op = called.name.removeprefix("ops.") if called.name.startswith("ops.") else f"aten.{called.name.removeprefix('torch.')}"
-        known = self._known(op, arguments)
-        if known is not NotImplemented:
-            return known
+        computed = self._known(op, arguments)
+        if computed is not NotImplemented:
+            return computed
         if op == "aten.append" and isinstance(arguments[0], ListValue) and arguments[0].ref is None:
             if arguments[0].building is self._building:
                 arguments[0].items.append(arguments[1] if len(arguments) > 1 else None)
@@ -416,14 +416,14 @@ class Following:
 
     def _method(self, called: Method, arguments: list[Any], named: dict[str, Any], node: ast.expr, frame: _Frame) -> Any:
         owner = called.owner
-        found = self._code.class_of(owner.thing.kind) if owner.thing.kind.startswith(NAMES) else None
-        definition = None if found is None else found[1].methods.get(called.name)
-        if found is None or definition is None:
+        located = self._code.class_of(owner.thing.kind) if owner.thing.kind.startswith(NAMES) else None
+        definition = None if located is None else located[1].methods.get(called.name)
+        if located is None or definition is None:
             return self._op(f"prim.{called.name}", [("", value) for value in arguments], node, frame)
         modules = frame.modules
         if owner.path and (not modules or modules[-1].path != owner.path):
             modules = self._modules_of(owner, modules)
-        return self._enter(found[0], definition, [owner, *arguments], named, modules)
+        return self._enter(located[0], definition, [owner, *arguments], named, modules)
 
     @staticmethod
     def _modules_of(owner: ModuleValue, modules: tuple[ModuleCall, ...]) -> tuple[ModuleCall, ...]:
@@ -436,8 +436,8 @@ class Following:
         definition = self._code.function(name)
         if definition is not None:
             return self._enter(*definition, arguments, named, frame.modules)
-        found = self._code.class_of(name)
-        if found is not None:
+        located = self._code.class_of(name)
+        if located is not None:
             return tuple(arguments)  # a named tuple
         return self._op(f"prim.{class_name(name)}", [("", value) for value in arguments], node, frame)
 

@@ -70,10 +70,10 @@ class States:
         if isinstance(value, Thing):
             return ModuleValue(value, path)
         if isinstance(value, StoredTensor):
-            known = self._states.get(value)
-            if known is None:
-                found = None if owner is None else self._code.class_of(owner.kind)
-                is_buffer = found is not None and path.rpartition(".")[2] in found[1].buffers
+            ref = self._states.get(value)
+            if ref is None:
+                located = None if owner is None else self._code.class_of(owner.kind)
+                is_buffer = located is not None and path.rpartition(".")[2] in located[1].buffers
                 kind = "constant" if owner is None else "buffer" if is_buffer else "parameter"
                 node = ForeignNode(
                     self._main.unique(path),
@@ -83,8 +83,8 @@ class States:
                     kind=kind,
                 )
                 self._main.nodes.append(node)
-                known = self._states[value] = Ref(self._main, node.name)
-            return known
+                ref = self._states[value] = Ref(self._main, node.name)
+            return ref
         if isinstance(value, list):
             return ListValue(self.building, [self.stored(item, f"{path}.{number}", owner) for number, item in enumerate(value[:10_000])])
         if isinstance(value, tuple):

@@ -47,12 +47,12 @@ def target_names(target: ast.expr) -> tuple[str, ...]:
 
 def assigned_names(body: Sequence[ast.stmt]) -> list[str]:
     """The names of the variables that statements assign."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found[node.id] = None
-    return list(found)
+                names[node.id] = None
+    return list(names)
 
 
 def only_raises(body: Sequence[ast.stmt]) -> bool:

@@ -58,34 +58,34 @@ class Meaning:
 def meaning_of(module: GraphModule) -> Meaning:
     """The meaning of the inputs and outputs of a program."""
     signature = module.signature
-    found = Meaning()
-    found.states |= {key: State("parameter", name) for key, name in signature.inputs_to_parameters.items()}
-    found.states |= {key: State("buffer", name) for key, name in signature.inputs_to_buffers.items()}
-    found.writes += [f"The program writes buffer '{name}'." for name in signature.buffers_to_mutate.values()]
+    meaning = Meaning()
+    meaning.states |= {key: State("parameter", name) for key, name in signature.inputs_to_parameters.items()}
+    meaning.states |= {key: State("buffer", name) for key, name in signature.inputs_to_buffers.items()}
+    meaning.writes += [f"The program writes buffer '{name}'." for name in signature.buffers_to_mutate.values()]
     for kind, value in [item for spec in signature.input_specs for item in spec.items()]:
         word, key = _INPUTS.get(kind, ("", ""))
         if kind == "constant_input" and isinstance(value, dict):
-            given = value.get("value")
-            shown = next(iter(given.values()), None) if isinstance(given, dict) else given
-            found.constants[f"argument {value.get('name')}"] = str(None if "as_none" in (given or ()) else shown)[:200]
+            constant = value.get("value")
+            shown = next(iter(constant.values()), None) if isinstance(constant, dict) else constant
+            meaning.constants[f"argument {value.get('name')}"] = str(None if "as_none" in (constant or ()) else shown)[:200]
         if word and isinstance(value, dict) and isinstance(value.get("arg"), dict):
-            given, name = value["arg"].get("name"), value.get(key)
-            if isinstance(given, str) and isinstance(name, str):
-                found.states[given] = State(word, name, "not saved with the state" if value.get("persistent") is False else "")
+            argument, name = value["arg"].get("name"), value.get(key)
+            if isinstance(argument, str) and isinstance(name, str):
+                meaning.states[argument] = State(word, name, "not saved with the state" if value.get("persistent") is False else "")
     root = next((entry.signature for entry in module.module_call_graph if not entry.fqn), None)
-    _name_results(found, signature.output_specs, leaf_names(root.out_spec) if root is not None else [], len(module.graph.outputs))
-    return found
+    _name_results(meaning, signature.output_specs, leaf_names(root.out_spec) if root is not None else [], len(module.graph.outputs))
+    return meaning
 
 
-def _name_results(found: Meaning, specs: list[dict[str, object]], leaves: list[str], count: int) -> None:
+def _name_results(meaning: Meaning, specs: list[dict[str, object]], leaves: list[str], count: int) -> None:
     is_own = ["user_output" in spec or "loss_output" in spec for spec in specs] or [True] * count
     if sum(is_own) != len(leaves):
         leaves = [""] * sum(is_own)
-    given = iter(leaves)
-    found.results = [next(given) if own else "" for own in is_own]
+    own_names = iter(leaves)
+    meaning.results = [next(own_names) if own else "" for own in is_own]
     for number, spec in enumerate(specs):
         for kind, value in spec.items():
             if kind in _WRITES and isinstance(value, dict):
                 word, key = _WRITES[kind]
-                found.results[number] = f"new {value.get(key)}"
-                found.writes.append(f"The program writes {word} '{value.get(key)}'.")
+                meaning.results[number] = f"new {value.get(key)}"
+                meaning.writes.append(f"The program writes {word} '{value.get(key)}'.")

@@ -40,7 +40,7 @@ def flattened(value: Any, what: str) -> Flat:
     Raises:
         GraphError: containers are nested too deeply, or hold too much.
     """
-    found = Flat()
+    flat = Flat()
     waiting: list[tuple[str, Any, int]] = [("", value, 0)]
     seen = 0
     while waiting:
@@ -51,24 +51,24 @@ def flattened(value: Any, what: str) -> Flat:
         if depth > MAX_DEPTH:
             raise InvalidArgumentError(f"{what} has containers that are nested more than {MAX_DEPTH} deep")
         if isinstance(item, StoredTensor):
-            found.tensors[path or "tensor"] = item
+            flat.tensors[path or "tensor"] = item
         elif isinstance(item, dict | Thing):
             table = item if isinstance(item, dict) else item.state
-            waiting += [(f"{path}.{key}" if path else str(key), each, depth + 1) for key, each in reversed(table.items())]
-        elif isinstance(item, list | tuple) and any(isinstance(each, StoredTensor | dict | list | tuple | Thing) for each in item):
+            waiting += [(f"{path}.{key}" if path else str(key), element, depth + 1) for key, element in reversed(table.items())]
+        elif isinstance(item, list | tuple) and any(isinstance(element, StoredTensor | dict | list | tuple | Thing) for element in item):
             waiting += [(f"{path}.{index}" if path else str(index), item[index], depth + 1) for index in reversed(range(len(item)))]
         else:
-            found.count += 1
-            if len(found.values) < _SHORT:
-                found.values[path] = _text(item)
-    return found
+            flat.count += 1
+            if len(flat.values) < _SHORT:
+                flat.values[path] = _text(item)
+    return flat
 
 
 def _text(item: object) -> str:
     if isinstance(item, Word):
         return item.name
     if isinstance(item, list | tuple):
-        return f"[{', '.join(_text(each) for each in item[:20])}{', …' if len(item) > 20 else ''}]"
+        return f"[{', '.join(_text(element) for element in item[:20])}{', …' if len(item) > 20 else ''}]"
     return item[:_SHORT] if isinstance(item, str) else repr(item)[:_SHORT]
 
 

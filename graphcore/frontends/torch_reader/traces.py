@@ -26,35 +26,35 @@ class Traces:
         """The frames of a stack trace, the innermost last. Those of generated code are left out where there are others."""
         if not isinstance(text, str) or not text:
             return ()
-        known = self._frames.get(text)
-        if known is None:
-            known = self._frames[text] = tuple([self._known.setdefault(frame, frame) for frame in frames_of(text)])
-        return known
+        cached = self._frames.get(text)
+        if cached is None:
+            cached = self._frames[text] = tuple([self._known.setdefault(frame, frame) for frame in frames_of(text)])
+        return cached
 
     def modules(self, text: object) -> tuple[ModuleCall, ...]:
         """The modules of a text `key,path,class;key,path,class`, outermost first."""
         if not isinstance(text, str) or not text:
             return ()
-        known = self._modules.get(text)
-        if known is None:
+        cached = self._modules.get(text)
+        if cached is None:
             calls = [part.split(",", 2) for part in text.split(";")]
-            found = [module_call(call[1], call[2]) for call in calls if len(call) == 3 and not call[0].startswith(_HOOK)]
-            known = self._modules[text] = tuple(found)
-        return known
+            modules = [module_call(call[1], call[2]) for call in calls if len(call) == 3 and not call[0].startswith(_HOOK)]
+            cached = self._modules[text] = tuple(modules)
+        return cached
 
 
 def frames_of(text: str) -> list[SourceFrame]:
     """The frames of a stack trace."""
-    found: list[SourceFrame] = []
+    frames: list[SourceFrame] = []
     for line in text.split("\n"):
         match = _FRAME.match(line)
         if match:
-            found.append(SourceFrame(match[1], int(match[2]), "", match[3] or ""))
-        elif found and not found[-1].text and line.strip(" ^~"):
-            last = found[-1]
-            found[-1] = SourceFrame(last.file, last.line, line.strip(), last.function)
-    written = [frame for frame in found if not frame.file.startswith(_GENERATED)]
-    return (written or found)[-MAX_FRAMES:]
+            frames.append(SourceFrame(match[1], int(match[2]), "", match[3] or ""))
+        elif frames and not frames[-1].text and line.strip(" ^~"):
+            last = frames[-1]
+            frames[-1] = SourceFrame(last.file, last.line, line.strip(), last.function)
+    written = [frame for frame in frames if not frame.file.startswith(_GENERATED)]
+    return (written or frames)[-MAX_FRAMES:]
 
 
 def module_call(path: str, kind: str) -> ModuleCall:

@@ -21,21 +21,21 @@ def leaf_names(spec: str) -> list[str]:
         return []
     if not (isinstance(parsed, list) and len(parsed) == 2):
         return []
-    found: list[str] = []
-    _walk(parsed[1], "", found, 0)
-    return found
+    names: list[str] = []
+    _walk(parsed[1], "", names, 0)
+    return names
 
 
-def _walk(spec: Any, name: str, found: list[str], depth: int) -> None:
-    if not isinstance(spec, dict) or depth > _MAX_DEPTH or len(found) > _MAX_LEAVES:
+def _walk(spec: Any, name: str, names: list[str], depth: int) -> None:
+    if not isinstance(spec, dict) or depth > _MAX_DEPTH or len(names) > _MAX_LEAVES:
         return
     children = spec.get("children_spec")
     if spec.get("type") is None or not isinstance(children, list):
-        found.append(name)
+        names.append(name)
         return
     keys = _keys(spec.get("context"), len(children))
     for key, child in zip(keys, children, strict=True):
-        _walk(child, f"{name}.{key}" if name and key else name or key, found, depth + 1)
+        _walk(child, f"{name}.{key}" if name and key else name or key, names, depth + 1)
 
 
 def _keys(context: object, count: int) -> list[str]:

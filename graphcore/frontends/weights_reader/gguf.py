@@ -107,12 +107,12 @@ def _load(gguf: Any, path: Path, what: str, shape: tuple[int, ...], kind: Any, s
     rows = shape[:-1] if shape else ()
     try:
         packed = np.frombuffer(data, np.uint8).reshape(*rows, -1)
-        found: Array = gguf.quants.dequantize(packed, kind).reshape(shape)
+        array: Array = gguf.quants.dequantize(packed, kind).reshape(shape)
     except NotImplementedError as error:
         raise UnimplementedError(f"The elements of {what} cannot be read: {error}") from None
     except (ValueError, TypeError, IndexError) as error:
         raise InvalidArgumentError(f"The elements of {what} cannot be read: {error}") from None
-    return found
+    return array
 
 
 class _Cursor:

@@ -148,7 +148,7 @@ def _load_member(path: Path, member: str) -> Array:
 def _array(file: IO[bytes], what: str) -> Array:
     try:
         with warnings.catch_warnings(action="ignore"):
-            found: Array = np.lib.format.read_array(file, allow_pickle=False)
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
     except _ERRORS as error:
         raise InvalidArgumentError(f"{what} is damaged: {str(error)[:200]}") from None
-    return found
+    return array

@@ -83,8 +83,8 @@ def _of_index(path: Path, data: bytes) -> ForeignGraph:
         if not is_file(path.parent / name):
             absent.append(name)
             continue
-        found, _ = _header(path.parent / name)
-        tensors |= {key: weight for key, weight in found.items() if places.get(key) == name}
+        weights, _ = _header(path.parent / name)
+        tensors |= {key: weight for key, weight in weights.items() if places.get(key) == name}
     if absent and len(absent) == len(files):
         raise NotFoundError(f"'{path.name}' names {len(files):,} files, and none is beside it: {', '.join(absent[:3])}")
     lost = [key for key in places if key not in tensors]
@@ -135,9 +135,9 @@ def _texts(values: dict[str, Any]) -> dict[str, str]:
 
 def _json(data: bytes, name: str) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        parsed = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"'{name}' is damaged: its JSON cannot be read: {str(error)[:200]}") from None
-    if not isinstance(found, dict):
-        raise InvalidArgumentError(f"'{name}' is damaged: required a JSON object, got {type(found).__name__}")
-    return found
+    if not isinstance(parsed, dict):
+        raise InvalidArgumentError(f"'{name}' is damaged: required a JSON object, got {type(parsed).__name__}")
+    return parsed

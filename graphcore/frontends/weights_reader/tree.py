@@ -82,10 +82,10 @@ def checked_sizes(sizes: Sequence[object], what: str) -> tuple[int, ...]:
     Raises:
         InvalidArgumentError: one is no size, or they are too many or too large.
     """
-    found = tuple([size for size in sizes if type(size) is int and 0 <= size < _MAX_SIZE])
-    if len(found) != len(sizes) or len(found) > MAX_RANK or prod(found) >= _MAX_SIZE:
+    checked = tuple([size for size in sizes if type(size) is int and 0 <= size < _MAX_SIZE])
+    if len(checked) != len(sizes) or len(checked) > MAX_RANK or prod(checked) >= _MAX_SIZE:
         raise InvalidArgumentError(f"{what} has no valid shape: {str(list(sizes[:8]))[:_MAX_TEXT]}")
-    return found
+    return checked
 
 
 def bytes_at(path: Path, start: int, size: int, what: str) -> bytes:

@@ -20,8 +20,8 @@ from graphcore.support.thread_pool import kernel_pool
 
 PART: Final = 2000
 """The most lines of one generated function, since compiling takes longer than in proportion."""
-_UFUNCS: Final = {name: found for name, found in vars(np).items() if type(found) is np.ufunc and found.__name__ == name}
-_NUMPY_NAMES: Final = {id(found): name for name, found in {**_UFUNCS, "dot": np.dot}.items()}
+_UFUNCS: Final = {name: value for name, value in vars(np).items() if type(value) is np.ufunc and value.__name__ == name}
+_NUMPY_NAMES: Final = {id(function): name for name, function in {**_UFUNCS, "dot": np.dot}.items()}
 """NumPy's names of its functions, by their ids. Their results have the declared type."""
 WORDS: Final = frozenset([
     *_NUMPY_NAMES.values(), *[f"d_{dtype.text}" for dtype in ALL_TYPES], "run", "before", "after", "begin", "note", "iterate", "leave", "v",

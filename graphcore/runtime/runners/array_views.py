@@ -78,6 +78,6 @@ def _of_torch(value: Any) -> Array | None:
         if dtype is None or dtype.as_numpy is None:
             return None
         bits = getattr(sys.modules["torch"], _BITS[plain.element_size()])
-        found: Array = plain.contiguous().view(bits).numpy().view(dtype.as_numpy)
-        return found
+        array: Array = plain.contiguous().view(bits).numpy().view(dtype.as_numpy)
+        return array
     return np.asarray(plain.numpy())

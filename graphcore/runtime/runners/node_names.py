@@ -55,8 +55,8 @@ class NodeNames:
         return self.place("", unquote(call.partition(":")[0]))[1] if call else self.place("", node)[1]
 
     def _around(self, call: str) -> tuple[str, Mapping[str, str]]:
-        found = self._calls.get(call)
-        if found is None:
+        cached = self._calls.get(call)
+        if cached is None:
             around, _, segment = call.rpartition(" > ")
             shown, names = self._around(around)
             caller, _, function = segment.partition(":")
@@ -64,5 +64,5 @@ class NodeNames:
             caller, key = unquote(caller), unquote(key)
             title, inner = (None if self._inner is None else self._inner(key)) or (key, {})
             text = f"{names.get(caller, caller)}:{title}{mark}{number}"
-            found = self._calls[call] = f"{shown} > {text}" if shown else text, inner
-        return found
+            cached = self._calls[call] = f"{shown} > {text}" if shown else text, inner
+        return cached

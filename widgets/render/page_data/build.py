@@ -194,7 +194,7 @@ class Writer:
             return OwnClasses(failure=failure_note(error))
         return OwnClasses(classes=one_column([self.tables.texts[text] for text in classes]))
 
-    def bodies_of(self, call: Call, given: dict[str, Tensor]) -> list[BodyRecord]:
+    def bodies_of(self, call: Call, outer_arguments: dict[str, Tensor]) -> list[BodyRecord]:
         """The bodies of a call; those that are not known yet are to be written."""
         key = body_key(call) if self.share else None
         bodies = call.bodies()
@@ -212,7 +212,7 @@ class Writer:
                 self.body_nodes += len(body.nodes)
                 if key is not None:
                     self.known[whole] = place
-                inside = given if has_hub(call.node) else {**given, **arguments(call.node, body)}
+                inside = outer_arguments if has_hub(call.node) else {**outer_arguments, **arguments(call.node, body)}
                 self.pending.append((place, body, call.opener.inner(body), inside))
             records.append(
                 BodyRecord(
@@ -242,7 +242,7 @@ class Space:
     Args:
         prefix: what the names of its nodes begin with: "" for the graph, `call:then/` for a body.
         opener: opens its calls.
-        given: the tensors given to the arguments of the bodies around, by argument.
+        outer_arguments: the tensors given to the arguments of the bodies around, by argument.
     """
 
     def __init__(
@@ -252,15 +252,15 @@ class Space:
         prefix: str,
         opener: Opener,
         body: CallBody | None,
-        given: dict[str, Tensor],
+        outer_arguments: dict[str, Tensor],
     ) -> None:
         self.writer = writer
         self.graph = graph
         self.prefix = prefix
         self.opener = opener
         self.body = body
-        self.given = given
-        self.outside = OutsideOrigins(given, writer.steps)
+        self.outer_arguments = outer_arguments
+        self.outside = OutsideOrigins(outer_arguments, writer.steps)
         self.nodes = sorted(graph.nodes, key=lambda node: node.id)
         self.number = {node.name: place for place, node in enumerate(self.nodes)}
 
@@ -349,7 +349,7 @@ class Space:
         if not refusal and writer.body_nodes > MAX_BODY_NODES:
             refusal = "the functions are too large for one page: open them in a notebook"
         elif not refusal:
-            bodies = writer.bodies_of(call, self.given)
+            bodies = writer.bodies_of(call, self.outer_arguments)
         titles = ", ".join(callee.title for callee in callees(node))
         loop = is_loop(node)
         return CallRecord(

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 MAX_STEPS: Final = 400
 
 
-def chain_steps(chain: Origin, name: str, given: OutsideOrigins) -> Iterator[tuple[str, str, tuple[str, str] | None]]:
+def chain_steps(chain: Origin, name: str, outside_origins: OutsideOrigins) -> Iterator[tuple[str, str, tuple[str, str] | None]]:
     """The steps from the node called `name` to the origin of its clashing number.
 
     A step is a producer, a consumer, and a note with its node where the number was written.
 
     Args:
-        given: the explanations of arguments of open bodies.
+        outside_origins: the explanations of arguments of open bodies.
     """
     steps: list[tuple[Origin, str]] = [(chain, name)]
     drawn: set[tuple[str, str, Fact]] = set()
@@ -29,7 +29,7 @@ def chain_steps(chain: Origin, name: str, given: OutsideOrigins) -> Iterator[tup
         if (consumer, origin.node, origin.fact) in drawn:
             continue
         drawn.add((consumer, origin.node, origin.fact))
-        outside = given.of(origin)
+        outside = outside_origins.of(origin)
         written = outside is None and not origin.because and origin.how != "required"
         yield producer, consumer, (origin.node, _note(origin)) if written else None
         if outside is not None:

@@ -69,9 +69,9 @@ def not_finite(program: Program, keys: Sequence[int]) -> Iterator[GradientCut]:
     behind, _ = paths_from(program, keys)
     for place in steps_between(program, keys):
         step, arrived = program.steps[place], program.arrived.get(place, {})
-        given = [program.cotangent[key] for key in step.outputs if key in program.cotangent]
+        cotangents = [program.cotangent[key] for key in step.outputs if key in program.cotangent]
         bad = [number for number, cotangent in arrived.items() if step.inputs[number] in behind and not finite(cotangent)]
-        if bad and all(finite(value) for value in given):
+        if bad and all(finite(value) for value in cotangents):
             yield _cut("not finite", step, _why_not_finite(program, place, step, arrived[bad[0]]))
             return
 

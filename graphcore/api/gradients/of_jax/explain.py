@@ -109,7 +109,7 @@ def _cells(function: Any, depth: int) -> dict[str, Any] | None:
     cells = {name: cell.cell_contents for name, cell in zip(code.co_freevars, closure, strict=True)}
     if code.co_name.startswith("value_and_grad_f") and {"argnums", "fun"} <= set(cells):
         return cells
-    return next((found for value in cells.values() if (found := _cells(value, depth + 1)) is not None), None)
+    return next((inner for value in cells.values() if (inner := _cells(value, depth + 1)) is not None), None)
 
 
 def _left_out(call: Call, numbers: tuple[int, ...] | None, array: Any) -> str:

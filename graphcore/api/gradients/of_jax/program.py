@@ -50,8 +50,10 @@ class Step:
 
     def _run(self, values: Sequence[Any]) -> list[Any]:
         primitive = self.equation.primitive
-        given = primitive.get_bind_params(self.equation.params)
-        functions, params = given if isinstance(given, tuple) else ((), given)  # older versions of JAX give functions apart
+        bind_params = primitive.get_bind_params(self.equation.params)
+        functions, params = (
+            bind_params if isinstance(bind_params, tuple) else ((), bind_params)
+        )  # older versions of JAX give functions apart
         result = primitive.bind(*functions, *values, **params)
         return list(result) if primitive.multiple_results else [result]
 
@@ -152,9 +154,9 @@ class Program:
             inner = _inner(equation)
             if inner is not None:
                 body, constants = opened(inner)
-                given = dict(zip(body.invars, inputs, strict=True))
-                given.update({variable: self._new(value) for variable, value in zip(body.constvars, constants, strict=True)})
-                outputs = self._add(body, given, self.source(equation) or around)
+                inner_keys = dict(zip(body.invars, inputs, strict=True))
+                inner_keys.update({variable: self._new(value) for variable, value in zip(body.constvars, constants, strict=True)})
+                outputs = self._add(body, inner_keys, self.source(equation) or around)
             else:
                 outputs = self._step(equation, inputs, around)
             keys.update(zip(equation.outvars, outputs, strict=True))

@@ -46,10 +46,10 @@ def explain_torch(y: Any, x: Any) -> GradientExplanation:
 def _made(call: Call, x: Any) -> GradientExplanation:
     copies = Copies(torch, Twins())
     made = record(call, copies, GradientRecorder)
-    given = x
+    argument = x
     x, name = _tensor_named(x, copies) if isinstance(x, str) else (x, "")
     if not isinstance(x, torch.Tensor):
-        raise InvalidArgumentError(f"explain_gradient requires a tensor of PyTorch or its name, got {type(given).__name__}")
+        raise InvalidArgumentError(f"explain_gradient requires a tensor of PyTorch or its name, got {type(argument).__name__}")
     return _explained(call, made, x, name)
 
 
@@ -108,19 +108,19 @@ def _explained(call: Call, made: Recording, x: Any, name: str) -> GradientExplan
 
 def _tensor_named(name: str, copies: Copies) -> tuple[Any, str]:
     """The tensor with a dotted name in one of the modules, and its full name."""
-    known: dict[str, Any] = {}
+    tensors: dict[str, Any] = {}
     whole: dict[str, Any] = {}
     for prefix, module in copies.modules:
         for path, twin in [*module.named_parameters(remove_duplicate=False), *module.named_buffers()]:
             full = f"{prefix}.{path}" if prefix else path
-            known.setdefault(full, copies.original[id(twin)])
+            tensors.setdefault(full, copies.original[id(twin)])
             if name in {full, path}:
-                whole[full] = known[full]
-    exact = whole or {path: tensor for path, tensor in known.items() if path.endswith(f".{name}")}
+                whole[full] = tensors[full]
+    exact = whole or {path: tensor for path, tensor in tensors.items() if path.endswith(f".{name}")}
     if len({id(tensor) for tensor in exact.values()}) == 1:
         path, tensor = next(iter(exact.items()))
         return tensor, path
-    near = ", ".join(sorted(exact) or get_close_matches(name, known, n=4, cutoff=0.3)) or "none"
+    near = ", ".join(sorted(exact) or get_close_matches(name, tensors, n=4, cutoff=0.3)) or "none"
     many = "several tensors have that name" if exact else "no module of the computation has a tensor of that name"
     raise InvalidArgumentError(f"explain_gradient requires the name of one tensor, got '{name}': {many}; there are: {near}")
 

@@ -90,10 +90,10 @@ def _path(start: Any, end: Any) -> list[Any]:
             if following is not None and following not in before:
                 before[following] = function
                 waiting.append(following)
-    found = [end]
-    while before[found[-1]] is not None:
-        found.append(before[found[-1]])
-    return found[::-1]
+    path = [end]
+    while before[path[-1]] is not None:
+        path.append(before[path[-1]])
+    return path[::-1]
 
 
 def _count(order: list[Any], end: Any) -> int:

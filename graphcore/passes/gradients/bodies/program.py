@@ -127,10 +127,10 @@ class ProgramCache:
         self.needed: dict[Key, tuple[int, ...]] = {}
         self.programs: dict[Key, GradientProgram] = {}
 
-    def keep(self, wanted: Key, needed: tuple[int, ...], known: Key, program: GradientProgram) -> None:
+    def keep(self, wanted: Key, needed: tuple[int, ...], static: Key, program: GradientProgram) -> None:
         """Cache a program, and discard the oldest."""
         if self.needed.setdefault(wanted, needed) != needed:
             return
         while len(self.programs) >= _MOST_PROGRAMS:
             self.programs.pop(next(iter(self.programs)))
-        self.programs[wanted, known] = program
+        self.programs[wanted, static] = program

@@ -194,7 +194,7 @@ class _Function:
         called: Func,
         shapes: Sequence[Shape],
         handles: Sequence[Handle],
-        known: _SharedGradients,
+        shared: _SharedGradients,
         key: _Key,
         *,
         keeps_all: bool,
@@ -204,7 +204,7 @@ class _Function:
         self.called = called
         self.shapes = shapes
         self.handles = handles
-        self.known = known
+        self.known = shared
         self.key = key
         self.keeps_all = keeps_all
 
