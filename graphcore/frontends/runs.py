@@ -87,11 +87,15 @@ def _mark(graph: Graph, node: Node | None, error: BaseException | None) -> None:
     """Mark the node at which a run failed, in place of that of the run before."""
     last = _failed.of(graph)
     with graph.lock:
-        for marked, mark in ((last, None), (node, error)):
-            if marked is not None:
-                graph.journal.note(marked)
-                marked.error = None if mark is None else _as_graph_error(mark, marked)
+        _set_error(graph, last, None)
+        _set_error(graph, node, error)
     _failed.set(graph, node)
+
+
+def _set_error(graph: Graph, node: Node | None, error: BaseException | None) -> None:
+    if node is not None:
+        graph.journal.note(node)
+        node.error = None if error is None else _as_graph_error(error, node)
 
 
 def _as_graph_error(error: BaseException, node: Node) -> GraphError:

@@ -41,11 +41,11 @@ class OnnxRunner:
 
     def run(self, feeds: Mapping[str, object], watch: Watch | None = None) -> list[object]:
         """Run the model once; see `Runner`."""
+        inputs = {node.name: node.outputs[0].name for node in self._main.nodes if node.kind == "input"}
+        values = {inputs[name]: value for name, value in _checked(feeds, inputs).items()}
         with self._lock:
             if self._graph is None:
                 self._graph = self._prepared()
-            inputs = {node.name: node.outputs[0].name for node in self._main.nodes if node.kind == "input"}
-            values = {inputs[name]: value for name, value in _checked(feeds, inputs).items()}
             graph = self._graph
             graph.shared.watch = watch
             try:

@@ -126,7 +126,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         body = body_of(func)
         self._depth += 1
         try:
-            refuse_types(name.strip("_"), [tensor for tensor in tensors_of(args[:2]) if isinstance(tensor, fake_tensor.FakeTensor)])
+            refuse_types(name.strip("_"), _fakes_among(args[:2]))
             result = _called(func, args, kwargs) if body is None else self._opened(func, body, args, kwargs)
         except Exception as error:
             if not self.failed:
@@ -279,6 +279,10 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             self._kept.append((tensor, self._refs.get(id(tensor))))  # an id is unique only while its object lives
             self._refs[id(tensor)] = node.name, place
             self.tensors[node.name, place] = tensor
+
+
+def _fakes_among(args: tuple[Any, ...]) -> list[Any]:
+    return [tensor for tensor in tensors_of(args) if isinstance(tensor, fake_tensor.FakeTensor)]
 
 
 def _called(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

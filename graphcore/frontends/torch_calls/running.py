@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from threading import get_ident
@@ -46,9 +46,7 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
     with torch._C.DisableTorchFunction():
         kept.keep([owner, *args, *kwargs.values()])
         kept.keep_variables(function)
-        for name, module in [("", owner), *kwargs.items()]:
-            if isinstance(module, torch.nn.Module):
-                recorder.name_module(module, name)
+        _name_modules(recorder, {"": owner, **kwargs})
         for name, tensor in named_tensors(function, args, kwargs):
             recorder.add_input(name, tensor)
     result, error = None, None
@@ -67,6 +65,12 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
     finally:
         kept.set_back()
     return MadeCall(source, result, error)
+
+
+def _name_modules(recorder: WatchedRecorder, values: Mapping[str, object]) -> None:
+    for name, module in values.items():
+        if isinstance(module, torch.nn.Module):
+            recorder.name_module(module, name)
 
 
 def _uncompiled() -> AbstractContextManager[object]:

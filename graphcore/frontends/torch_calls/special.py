@@ -86,9 +86,7 @@ class _Initialization:
                 torch.empty(tuple(value.shape), dtype=value.dtype, device="meta") if isinstance(value, torch.Tensor) else value
                 for value in args
             ]
-            devices = {
-                name: tensor.device for name, tensor in (*module._parameters.items(), *module._buffers.items()) if tensor is not None
-            }
+            devices = _devices(module)
             for table in (module._parameters, module._buffers):
                 _to_meta(table)
             module.initialize_parameters(*plain, **kwargs)
@@ -104,6 +102,10 @@ class _Initialization:
             made = torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device=device)
         table[name] = torch.nn.Parameter(made, tensor.requires_grad) if kind == "parameter" else made
         self._states[id(table[name])] = f"{self._path}.{name}" if self._path else name, kind
+
+
+def _devices(module: Any) -> dict[str, Any]:
+    return {name: tensor.device for name, tensor in (*module._parameters.items(), *module._buffers.items()) if tensor is not None}
 
 
 def _to_meta(table: Any) -> None:
