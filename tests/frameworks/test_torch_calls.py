@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
 from typing import Any
 
 import numpy as np
@@ -123,3 +125,17 @@ def test_a_module_of_tensors_without_memory_is_shown() -> None:
     with torch.device("meta"):
         module = nn.Linear(1 << 20, 1 << 20)
     assert "linear" in to_outline(traced(module, torch.empty(2, 1 << 20, device="meta")))
+
+
+def test_frames_of_threads_are_read_while_the_collector_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames, paused = sys._current_frames, []
+
+    def current_frames() -> Any:
+        paused.append(not gc.isenabled())
+        return frames()
+
+    monkeypatch.setattr(sys, "_current_frames", current_frames)
+    traced(Net(), torch.randn(4, 8))
+    assert paused
+    assert all(paused)
+    assert gc.isenabled()

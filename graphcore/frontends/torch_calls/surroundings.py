@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from graphcore.support.gc_pause import paused_collector
+
 torch: Any = import_module("torch")
 _LOGGER: Final = "torch._subclasses.fake_tensor"
 _ROOT: Final = Path(__file__).parents[3]
@@ -89,7 +91,9 @@ def _is_seeded(before: Any) -> bool:
 def _others_run() -> bool:
     """True iff another thread runs code that is of no library."""
     own = threading.get_ident()
-    return any(_is_of_user(frame) for thread, frame in sys._current_frames().items() if thread != own)
+    with paused_collector():  # in Python 3.11 a collection within this call may wait for the lock that the call holds, for ever
+        frames = sys._current_frames()
+    return any(_is_of_user(frame) for thread, frame in frames.items() if thread != own)
 
 
 def _is_of_user(frame: Any) -> bool:
