@@ -186,7 +186,7 @@ def summarize_attr_value(value: AttrValue) -> str:
         return "[]"
     kinds = {type(item) for item in value}
     kind = next(kind for kind in (*KIND_ORDER, *kinds) if kind in kinds)
-    show = _PRINTERS[kind]
+    show = summarize_attr_value if kind is tuple else _PRINTERS[kind]  # lists of lists are in models of other frameworks only
     items = [show(item) for item in value if type(item) is kind]
     if len(items) < _LONG_LIST:
         return f"[{', '.join(items)}]"

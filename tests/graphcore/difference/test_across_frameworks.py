@@ -211,3 +211,16 @@ def test_the_picture_of_a_difference_between_frameworks_has_both_and_tells_of_fu
 def test_equal_models_have_no_difference() -> None:
     assert not gc.graph_diff(plain(), plain())
     assert not gc.graph_diff(quantized(), quantized())
+
+
+def test_lists_of_lists_in_attrs_are_compared_and_said() -> None:
+    """As the dimension numbers of JAX are."""
+
+    def program(axes: tuple[tuple[int, ...], ...]) -> gc.Graph:
+        nodes = [
+            ForeignNode("x", "jax.argument", outputs=(Port("x", "float32", (2, 3)),), kind="input"),
+            ForeignNode("dot", "jax.dot_general", (("x", 0),), (Port("", "float32", (2, 2)),), attrs={"axes": axes}),
+        ]
+        return lower(ForeignGraph("jaxpr", ForeignFunction("main", outputs=(("dot", 0),), nodes=nodes)))
+
+    assert "axes: [[1], [0]] → [[1], [1]]" in str(gc.graph_diff(program(((1,), (0,))), program(((1,), (1,)))))
