@@ -6,37 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, Port
+from graphcore.frontends.foreign_ops import foreign_traits
 from graphcore.source import SourceLocation
 
-_ELEMENTWISE: Final = frozenset(
-    [
-        "add",
-        "sub",
-        "subtract",
-        "mul",
-        "multiply",
-        "div",
-        "divide",
-        "true_divide",
-        "pow",
-        "power",
-        "max",
-        "min",
-        "maximum",
-        "minimum",
-        "rsub",
-        "where",
-        "eq",
-        "ne",
-        "lt",
-        "gt",
-        "le",
-        "ge",
-        "atan2",
-        "mse_loss",
-        "l1_loss",
-    ]
-)
+_ALSO_ELEMENTWISE: Final = frozenset(["power", "rsub", "atan2", "mse_loss", "l1_loss"])
 _RESHAPES: Final = frozenset(["broadcast_in_dim", "reshape", "expand_dims", "unsqueeze", "view", "getitem", "squeeze"])
 _BROADCASTS: Final = frozenset(["broadcast_in_dim", "broadcast_to", "expand"])
 _MOST: Final = 4
@@ -52,11 +25,15 @@ def mark_broadcasts(source: ForeignGraph) -> list[str]:
     return list(dict.fromkeys(remarks))[:_MOST]
 
 
+def _is_elementwise(node: ForeignNode) -> bool:
+    return foreign_traits(node.op).elementwise or _title(node) in _ALSO_ELEMENTWISE
+
+
 def _in_function(function: ForeignFunction) -> list[str]:
     nodes = {node.name: node for node in function.nodes}
     remarks = []
     for node in function.nodes:
-        if _title(node) not in _ELEMENTWISE or node.differentiates or len(node.outputs) != 1:
+        if not _is_elementwise(node) or node.differentiates or len(node.outputs) != 1:
             continue
         pair = [ref for ref in node.inputs if ref is not None and len(_sizes(nodes, ref)) > 0]
         if len(pair) != 2 or len(node.outputs[0].shape or ()) != 2:

@@ -155,7 +155,7 @@ class WatchedRecorder(Recorder):
         try:
             with torch._C.DisableTorchFunctionSubclass():
                 storage = tensor.untyped_storage()
-        except (NotImplementedError, RuntimeError):
+        except (NotImplementedError, RuntimeError):  # a tensor without a storage, such as a sparse one
             return
         place = storage.data_ptr()
         held = self._held.get(place)

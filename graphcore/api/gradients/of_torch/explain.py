@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
@@ -136,6 +135,5 @@ def _shown(x: Any) -> str:
 
 def _hooks(x: Any) -> list[str]:
     """Remarks about the functions that are called with the gradient of a tensor."""
-    count: Callable[[str], int] = lambda table: len(getattr(x, table, None) or ())  # noqa: E731 - of one line
-    number = count("_backward_hooks")
+    number = len(getattr(x, "_backward_hooks", None) or ())
     return [f"It has {number} {'hook' if number == 1 else 'hooks'}, which may change the gradient after all of this."] if number else []
