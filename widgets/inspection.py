@@ -198,7 +198,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """The inspector's content for one node or scope. Texts are plain text, never markup.
 
-    `waits` is true until the kernel's explanation has come.
+    For a node of another framework `modules` are the classes and paths of the modules around it, outermost first, `quantization` has the scale
+    and zero point of its inputs and outputs, `origin` what its source says beside that. `waits` is true until the kernel's explanation has come.
     """
 
     id: str
@@ -213,6 +214,9 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""
     placement: list[WhyStep] = []
     attrs: list[tuple[str, str]] = []
+    modules: list[tuple[str, str]] = []
+    quantization: list[tuple[str, str]] = []
+    origin: list[tuple[str, str]] = []
     inputs: list[TensorRow] = []
     outputs: list[TensorRow] = []
     control_inputs: list[TensorRow] = []

@@ -26,13 +26,15 @@ class Port:
         name: the tensor's or argument's name in the source, "" if it has none.
         dtype: the type in the framework's own words (`bfloat16`, `FLOAT8E4M3FN`), "" if it is unknown.
         shape: the sizes, None if the rank is unknown.
-        note: what the source says about it: quantisation, layout, alias.
+        note: what the source says about it: layout, alias.
+        quantization: scale and zero point of quantised values in words: `scale 0.02, zero point 128`. "" for others.
     """
 
     name: str = ""
     dtype: str = ""
     shape: tuple[Size, ...] | None = None
     note: str = ""
+    quantization: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from graphcore.frontends.foreign import ModuleCall
 from graphcore.frontends.words import plain_text, weight_bytes
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph, ForeignNode
     from graphcore.graph import Graph, Node
 
+Section: TypeAlias = Literal["", "module", "quantization", "source"]
+"""The section of the inspector that shows a fact of the source, "" for that of the attrs."""
 NO_MODULE: Final = ModuleCall("")
 """Stands for being in no module."""
 SHORT_BYTES: Final = 128
@@ -57,7 +60,7 @@ class ForeignBody:
     rets: list[str]
 
 
-@dataclass(slots=True)
+@dataclass
 class ForeignRecord:
     """The source of a lowered graph or body.
 
@@ -76,29 +79,46 @@ class ForeignRecord:
     body: Callable[[str, str], ForeignBody]
     values: dict[str, Array] = field(default_factory=dict)
 
-    def details(self, node: Node) -> list[tuple[str, str]]:
-        """The facts of the source about a node, beside its attrs, as pairs of a word and a text."""
+    def details(self, node: Node) -> list[tuple[Section, str, str]]:
+        """The facts of the source about a node, beside its attrs: the section of each, a word and a text."""
         foreign = self.nodes.get(node.name)
         if foreign is None:
             return []
-        lines = [(name, f"{plain_text(value)} (default)") for name, value in foreign.defaults.items() if name not in foreign.attrs]
+        lines: list[tuple[Section, str, str]] = [
+            ("", name, f"{plain_text(value)} (default)") for name, value in foreign.defaults.items() if name not in foreign.attrs
+        ]
+        lines += [
+            ("module", module.type_name or "scope", module.path or "(whole model)") for module in foreign.modules if module != NO_MODULE
+        ]
+        if self.is_quantized:
+            lines += [("quantization", name, text) for name, text in self._quantized(node, foreign)]
         if foreign.name != node.name:
-            lines.append(("name in the source", foreign.name))
-        if foreign.modules and foreign.modules[-1] != NO_MODULE:
-            inner = foreign.modules[-1]
-            lines.append(
-                ("module", f"{inner.path} ({inner.type_name})" if inner.path and inner.type_name else inner.path or inner.type_name)
-            )
-        lines += [(f"note on {port.name or f'output {i}'}", port.note) for i, port in enumerate(foreign.outputs) if port.note]
+            lines.append(("source", "name", foreign.name))
+        lines += [("source", f"on {port.name or f'output {i}'}", port.note) for i, port in enumerate(foreign.outputs) if port.note]
         if len(foreign.frames) > 1:
-            lines.append(("called from", " < ".join(f"{frame.file}:{frame.line}" for frame in foreign.frames[-2::-1][:8])))
+            lines.append(("source", "called from", " < ".join(f"{frame.file}:{frame.line}" for frame in foreign.frames[-2::-1][:8])))
         if foreign.weight is not None and foreign.weight.where:
-            lines.append(("stored in", foreign.weight.where))
+            lines.append(("source", "stored in", foreign.weight.where))
         if foreign.device:
-            lines.append(("device in the source", foreign.device))
+            lines.append(("source", "device", foreign.device))
         if foreign.doc:
-            lines.append(("note", foreign.doc))
+            lines.append(("source", "note", foreign.doc))
         return lines
+
+    @cached_property
+    def is_quantized(self) -> bool:
+        """True iff the source says a scale for some tensor."""
+        return any(port.quantization for foreign in self.nodes.values() for port in foreign.outputs)
+
+    def _quantized(self, node: Node, foreign: ForeignNode) -> Iterator[tuple[str, str]]:
+        """The quantised inputs and outputs of a node, with scale and zero point."""
+        for tensor, word in zip(node.inputs, self.slot_names(node)[0], strict=True):
+            producer = self.nodes.get(tensor.node.name)
+            if producer is not None and producer.outputs[tensor.index].quantization:
+                yield f"input {word or tensor.node.name.rpartition('/')[2]}", producer.outputs[tensor.index].quantization
+        for number, port in enumerate(foreign.outputs):
+            if port.quantization:
+                yield "output" if len(foreign.outputs) == 1 else f"output {port.name or number}", port.quantization
 
     def slot_names(self, node: Node) -> tuple[list[str], list[str]]:
         """The names of the inputs and outputs of a node."""

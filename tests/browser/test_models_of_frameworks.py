@@ -45,6 +45,9 @@ def test_an_onnx_file_shows_its_layers_and_what_onnx_says_about_an_op(lab: Lab) 
     said = panel.inspector("kernel_shape")
     assert "7, 7" in said
     assert "batchnorm.py" in said
+    modules = panel.root.locator(".gl-inspector section").filter(has=notebook.page.get_by_role("heading", name="Module", exact=True))
+    assert modules.locator("dt").all_inner_texts() == ["BatchNorm2d"]
+    assert modules.locator("dd").all_inner_texts() == ["bn1"]
     wait_still(notebook.page)
     notebook.screenshot("convolution")
 
@@ -74,6 +77,34 @@ def test_a_pt2_file_shows_the_statistics_of_a_weight_in_both_themes(lab: Lab) ->
     notebook.dark_theme()
     wait_still(notebook.page)
     notebook.screenshot("dark")
+    notebook.dark_theme(False)
+
+
+def test_the_inspector_shows_modules_quantisation_and_the_pages_of_a_weight(lab: Lab) -> None:
+    notebook, panel = shown(lab, "quantised.tflite")
+    inspector = panel.root.locator(".gl-inspector")
+    section = inspector.locator("section")
+    panel.find("conv_1_1/Relu")
+    notebook.page.keyboard.press("Enter")
+    scales = section.filter(has=notebook.page.get_by_role("heading", name="Quantisation", exact=True))
+    expect(scales).to_contain_text("input Relu")
+    expect(scales).to_contain_text("for each of 4 channels of dimension 0")
+    scales.scroll_into_view_if_needed()
+    wait_still(notebook.page)
+    notebook.screenshot("quantisation")
+    panel.find("conv_1_1/convolution")
+    notebook.page.keyboard.press("Enter")
+    panel.inspector("std")
+    assert "buffer 5" in panel.inspector("In the source")
+    rows = panel.root.locator(".gl-value-rows tr")
+    expect(rows.first).to_contain_text("[0, 0, 0, 0]")
+    panel.press("›")
+    expect(rows.first).to_contain_text("[2, 0, 2, 0]")
+    wait_still(notebook.page)
+    notebook.screenshot("weight-pages")
+    notebook.dark_theme()
+    wait_still(notebook.page)
+    notebook.screenshot("weight-pages-dark")
     notebook.dark_theme(False)
 
 

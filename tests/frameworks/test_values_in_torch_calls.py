@@ -107,7 +107,7 @@ def test_a_decision_is_a_node_with_its_line() -> None:
     assert branch.inputs[0].node.op == "torch.gt"
     record = foreign_of(graph)
     assert record is not None
-    assert any("`return y.sin() if" in text or "depends on values" in text for _, text in record.details(branch))
+    assert any("`return y.sin() if" in text or "depends on values" in text for *_, text in record.details(branch))
 
 
 def test_values_that_leave_pytorch_are_named() -> None:

@@ -34,7 +34,7 @@ def test_a_constant_shows_statistics_and_its_first_rows(graph: gc.Graph) -> None
     gc.constant(array, name="weights")
     shown = values(graph, "weights")
     assert (shown.dtype, shown.shape) == ("float", "[50,10]")
-    assert shown.statistics == [("min", "3"), ("max", "499"), ("mean", "251"), ("NaN", "1"), ("Inf", "2")]
+    assert shown.statistics == [("min", "3"), ("max", "499"), ("mean", "251"), ("std", "143.471"), ("NaN", "1"), ("Inf", "2")]
     assert sum(shown.bins) == 497
     assert (shown.first, shown.page, shown.total) == (0, 20, 50)
     assert shown.rows[0].index == "[0, 0]"

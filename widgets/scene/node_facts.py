@@ -14,6 +14,7 @@ from graphcore.text import debug_string
 from widgets.scene.words import attr_text
 
 if TYPE_CHECKING:
+    from graphcore.frontends.record import Section
     from graphcore.graph import Node
 
 MAX_VALUES: Final = 64
@@ -32,8 +33,8 @@ def node_def_text(node_def: NodeDef) -> str:
     return text
 
 
-def foreign_details(node: Node) -> list[tuple[str, str]]:
-    """The facts about a node of another framework that are no attrs."""
+def foreign_details(node: Node) -> list[tuple[Section, str, str]]:
+    """The facts about a node of another framework that are no attrs: section, word and text of each."""
     foreign = foreign_of(node.graph) if node.is_opaque else None
     return [] if foreign is None else foreign.details(node)
 

@@ -163,6 +163,8 @@ def _statistics(array: Array) -> Iterator[tuple[str, str]]:
     if finite.size:
         kind = np.complex128 if values.dtype.kind == "c" else np.float64
         yield "mean", cell_text(finite.mean(dtype=kind))
+    if finite.size and values.dtype.kind != "c":
+        yield "std", cell_text(finite.std(dtype=np.float64))
     yield from (("NaN", f"{nans:,}"), ("Inf", f"{infinities:,}"))
 
 

@@ -175,10 +175,9 @@ def _weight(body: Body, name: str, data: bytes) -> str:
         weight = WeightRef("float16", (len(half) // 2,), len(half), partial(_load, half, "<f2"))
     else:
         weight = WeightRef("float32", (len(full) // 4,), len(full), partial(_load, full, "<f4"))
-    note = "quantised" if 40 in params.fields else ""
-    body.add(
-        ForeignNode(label, "coreml.Weights", outputs=(Port(label, weight.dtype, weight.shape, note),), weight=weight, kind="parameter")
-    )
+    quantization = "of the file" if 40 in params.fields else ""
+    port = Port(label, weight.dtype, weight.shape, quantization=quantization)
+    body.add(ForeignNode(label, "coreml.Weights", outputs=(port,), weight=weight, kind="parameter"))
     return label
 
 

@@ -20,7 +20,7 @@ from graphcore.frontends.foreign import (
 )
 from graphcore.frontends.libraries import library
 from graphcore.frontends.mlir_reader.bytecode import text_of
-from graphcore.frontends.mlir_reader.constants import elements_of, value_text
+from graphcore.frontends.mlir_reader.constants import elements_of, held_elements, value_text
 from graphcore.frontends.mlir_reader.locations import placed
 from graphcore.frontends.mlir_reader.nesting import check_aliases, check_nesting
 from graphcore.frontends.unique_names import UniqueNames
@@ -59,7 +59,7 @@ def read_module(data: bytes) -> ForeignGraph:
     try:
         with context:
             module = ir.Module.parse(text)
-            return _ModuleReader(ir, module, is_bytecode).read()
+            return _ModuleReader(ir, module, is_bytecode, text[max(text.rfind("{-#"), 0) :] if "{-#" in text else "").read()
     except GraphError:
         raise
     except Exception as error:  # noqa: BLE001 - the bindings raise errors of several classes
@@ -85,10 +85,11 @@ def _context(ir: Any) -> Any:
 class _ModuleReader:
     """The reader of one module."""
 
-    def __init__(self, ir: Any, module: Any, is_bytecode: bool) -> None:
+    def __init__(self, ir: Any, module: Any, is_bytecode: bool, resources: str) -> None:
         self._ir = ir
         self._module = module
         self._is_bytecode = is_bytecode
+        self._resources = resources
         self._functions: dict[str, ForeignFunction] = {}
         self._symbols: set[str] = set()
         self._dialects: Counter[str] = Counter()
@@ -186,7 +187,7 @@ class _ModuleReader:
 
     def _elements(self, operation: Any, dtype: str, shape: tuple[int, ...]) -> Array:
         """A constant's elements. Operations are valid as long as their module is there, which this reader keeps."""
-        return elements_of(self._ir, operation, dtype, shape)
+        return elements_of(self._ir, operation, dtype, shape, self._resources)
 
 
 class _Body:
@@ -244,7 +245,8 @@ class _Body:
         word = op.partition(".")[2] or op
         name = self._names.unique("/".join([*[module.path for module in modules], word]))
         ports = tuple([reader.port(value.type) for value in operation.results])
-        if word == "constant" and len(ports) == 1 and "value" in operation.attributes:
+        held = held_elements(reader._ir, operation)
+        if held is not None or (word == "constant" and len(ports) == 1 and "value" in operation.attributes):
             weight = reader.weight(operation, ports[0]) if ports[0].shape else None
             attrs = {} if weight is not None else {"value": _attr_at(operation, "value")}
             self._nodes.append(

@@ -9,7 +9,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, InputRef, Port
 from graphcore.frontends.onnx_reader.attributes import Attributes
 from graphcore.frontends.onnx_reader.metadata import STACK, USED, frames_of, modules_of
-from graphcore.frontends.onnx_reader.quantization import quantization_note
+from graphcore.frontends.onnx_reader.quantization import quantization_of
 from graphcore.frontends.onnx_reader.schemas import Schemas, qualified
 from graphcore.frontends.onnx_reader.shapes import with_shapes
 from graphcore.frontends.unique_names import UniqueNames
@@ -205,10 +205,10 @@ class GraphReader:
         outputs = []
         for name in node.output:
             port = self.ports.get(name) or Port(name)
-            note = notes.get(name) or quantization_note(node, self.weights)
+            quantization = notes.get(name) or quantization_of(node, self.weights)
             if weight is not None and (port.shape is None or not port.dtype):
                 port = Port(name, weight.dtype, weight.shape)
-            outputs.append(Port(port.name, port.dtype, port.shape, note) if note else port)
+            outputs.append(Port(port.name, port.dtype, port.shape, port.note, quantization) if quantization else port)
         self.nodes.append(
             ForeignNode(
                 label,
@@ -234,6 +234,8 @@ class GraphReader:
                         f"Value '{name}' is made twice, by node '{label}' and by '{(self.values[name] or ('',))[0]}'"
                     )
                 self.values[name] = (label, index)
+                if weight is not None:
+                    self.weights[name] = weight
 
     def _bodies(
         self, node: Any, label: str, graphs: dict[str, list[Any]], inputs: list[InputRef], names: list[str]
@@ -351,7 +353,7 @@ def _require_texts(texts: Sequence[object]) -> None:
 
 def quantization_text(annotation: Any) -> str:
     """The annotation of a quantised value in words."""
-    return "quantised: " + ", ".join(f"{entry.key} {entry.value}" for entry in annotation.quant_parameter_tensor_names)
+    return ", ".join(f"{entry.key} {entry.value}" for entry in annotation.quant_parameter_tensor_names)
 
 
 def _note(doc: str, metadata: dict[str, str]) -> str:

@@ -10,17 +10,24 @@ from graphcore.errors import GraphError
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import WeightRef
 
-_OPS: Final = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_PLACES: Final = {
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), 1),
+    **dict.fromkeys(("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul", "QGemm"), 6),
+    **dict.fromkeys(("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool", "QLinearGlobalAveragePool"), 3),
+    "QLinearConcat": 0,
+}
+"""The places of the result's scale among the inputs; the zero point follows it."""
 _SMALL: Final = 64
 
 
-def quantization_note(node: Any, weights: Mapping[str, WeightRef]) -> str:
+def quantization_of(node: Any, weights: Mapping[str, WeightRef]) -> str:
     """`scale 0.02, zero point 128` for the result of a quantising node; "" for others."""
-    if node.op_type not in _OPS:
+    place = _PLACES.get(node.op_type)
+    if place is None:
         return ""
     words = []
-    for place, word in ((1, "scale"), (2, "zero point")):
-        weight = weights.get(node.input[place]) if place < len(node.input) else None
+    for number, word in ((place, "scale"), (place + 1, "zero point")):
+        weight = weights.get(node.input[number]) if number < len(node.input) else None
         if weight is not None:
             words.append(f"{word} {_value(weight)}")
     return ", ".join(words)

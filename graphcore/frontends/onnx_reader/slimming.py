@@ -27,15 +27,19 @@ _DATA: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
 _FIXED: Final = {1: 8, 5: 4}
 
 
-def slimmed(data: mmap.mmap | bytes) -> tuple[bytes, str]:
+def slimmed(data: mmap.mmap | bytes, small: int = SMALL) -> tuple[bytes, str]:
     """The serialised model without the elements of large tensors, and a key.
 
     A tensor without its elements has external data under that key: the place and the size of the whole tensor in `data`.
 
+    Args:
+        data: the serialised model.
+        small: models of at most so many bytes are given as they are.
+
     Raises:
         InvalidArgumentError: it is damaged.
     """
-    if len(data) <= SMALL:
+    if len(data) <= small:
         return bytes(data), ""
     token = secrets.token_hex(8)
     return b"".join(_slim(data, 0, len(data), "model", token, 0)), token
@@ -92,6 +96,8 @@ def _slim_tensor(data: mmap.mmap | bytes, place: int, end: int, token: str) -> l
 def _skip(data: mmap.mmap | bytes, tag: int, after: int, end: int) -> int:
     """The place after a field whose tag ends at `after`."""
     wire = tag & 7
+    if not tag >> 3:
+        raise InvalidArgumentError("The ONNX model is damaged: there is no field of number 0")
     if wire == 0:
         return read_varint(data, after, end)[1]
     if wire == 2:

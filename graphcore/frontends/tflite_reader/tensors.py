@@ -89,14 +89,14 @@ class FileTensor:
         if has_shape:
             sizes = signature if len(signature) == len(shape) else shape
             self.shape = tuple([None if size < 0 else size for size in sizes])
-        self.note = "; ".join(filter(None, [_quantisation(tensor.Quantization(), budget), "sparse" if tensor.Sparsity() else ""]))
+        self.quantization = _quantization(tensor.Quantization(), budget)
         self.is_sparse = tensor.Sparsity() is not None
         self._buffer = tensor.Buffer()
         self._buffers = buffers
 
     def port(self, name: str = "") -> Port:
         """The tensor as a port."""
-        return Port(name or self.name, self.dtype, self.shape, self.note)
+        return Port(name or self.name, self.dtype, self.shape, "sparse" if self.is_sparse else "", self.quantization)
 
     def weight(self) -> WeightRef:
         """The elements, not yet read."""
@@ -154,7 +154,7 @@ def _sizes(tensor: Any, field: str, budget: Budget) -> list[int]:
     return getattr(tensor, f"{field}AsNumpy")().tolist() if count else []
 
 
-def _quantisation(table: Any, budget: Budget) -> str:
+def _quantization(table: Any, budget: Budget) -> str:
     """The scale and the zero point, or for how many channels there are some; "" if there are none."""
     if table is None or not table.ScaleLength():
         return ""

@@ -82,7 +82,7 @@ def test_names_are_valid_and_unique_and_the_original_one_is_shown() -> None:
     assert [node.name for node in graph.op_nodes()] == ["a_b/c_0", "a_b/c_0_1", "x", "node"]
     shown = inspect(graph, SceneState(), "a_b/c_0")
     assert shown is not None
-    assert ("name in the source", "/a b/c:0") in shown.attrs
+    assert ("name", "/a b/c:0") in shown.origin
 
 
 def test_a_tensor_lies_in_the_scope_that_alone_takes_it_and_is_read_when_asked_for() -> None:

@@ -77,3 +77,37 @@ def test_a_complex_number_by_itself_is_an_attr(tmp_path: Path) -> None:
 def test_a_type_that_numpy_has_not_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="f8E3M4"):
         elements(tmp_path, "[1.0, 2.0]", "2xf8E3M4")
+
+
+RESOURCES = """module {
+  func.func @main() -> (tensor<2x2xf32>, tensor<3xi1>, tensor<2xf32>, tensor<2xi8>) {
+    %0 = stablehlo.constant dense_resource<weight> : tensor<2x2xf32>
+    %1 = stablehlo.constant dense_resource<"of a mask"> : tensor<3xi1>
+    %2 = stablehlo.constant dense_resource<left_out> : tensor<2xf32>
+    %3 = "other.const"() {values = dense<[1, 2]> : tensor<2xi8>} : () -> tensor<2xi8>
+    return %0, %1, %2, %3 : tensor<2x2xf32>, tensor<3xi1>, tensor<2xf32>, tensor<2xi8>
+  }
+}
+{-#
+  dialect_resources: {
+    builtin: {
+      last_weight: "0x0400000000000000",
+      weight: "0x040000000000803F000000400000404000008040",
+      "of a mask": "0x01000000010001"
+    }
+  }
+#-}
+"""
+
+
+def test_elements_outside_of_the_operations_are_read_from_the_end_of_the_module(tmp_path: Path) -> None:
+    (tmp_path / "resources.mlir").write_text(RESOURCES)
+    source = open_source(tmp_path / "resources.mlir")
+    weights = [node.weight for node in source.main.nodes if node.kind == "constant"]
+    load = [weight.load for weight in weights if weight is not None and weight.load is not None]
+    assert len(load) == 4
+    np.testing.assert_array_equal(load[0](), np.array([[1, 2], [3, 4]], np.float32))
+    np.testing.assert_array_equal(load[1](), [True, False, True])
+    np.testing.assert_array_equal(load[3](), np.array([1, 2], np.int8))
+    with pytest.raises(InvalidArgumentError, match="does not hold them"):
+        load[2]()

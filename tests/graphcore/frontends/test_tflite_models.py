@@ -69,8 +69,8 @@ def test_options_are_attrs_with_the_words_of_the_schema() -> None:
 
 def test_quantised_tensors_say_their_scale_and_zero_point() -> None:
     source = open_source(FILES / "quantised.tflite")
-    assert "zero point" in _node(source, "tfl.QUANTIZE").outputs[0].note
-    weights = [node for node in source.main.nodes if node.kind == "constant" and "channels of dimension 0" in node.outputs[0].note]
+    assert "zero point" in _node(source, "tfl.QUANTIZE").outputs[0].quantization
+    weights = [node for node in source.main.nodes if node.kind == "constant" and "channels of dimension 0" in node.outputs[0].quantization]
     assert weights
     assert weights[0].weight is not None
 

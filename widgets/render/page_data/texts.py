@@ -64,7 +64,8 @@ class AttrTexts:
     def _made(self, node: Node) -> _Described:
         lines = [f"{name}={attr_text(value)}" for name, value in sorted(node.attr.items())]
         if node.is_opaque:
-            lines += [f"{name}={_in_a_line(text)}" for name, text in foreign_details(node)]
+            facts = [(section, _in_a_line(name), _in_a_line(text)) for section, name, text in foreign_details(node)]
+            lines += [f"{section}\t{name}={text}" if section else f"{name}={text}" for section, name, text in facts]
         value = node.attr.get("value")
         if self._with_previews and isinstance(value, TensorValue) and value.array.size > MAX_ITEMS:
             lines.append("=" + "\t".join(map(cell_text, value.array.reshape(-1)[:MAX_ITEMS])))

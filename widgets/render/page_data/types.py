@@ -207,7 +207,7 @@ class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
         names: the last part of the name.
         ops, kinds, details, cells, functions: texts.
         devices, requests: texts of the assigned and the requested device, "" for none.
-        definitions: texts of attrs, a line `name=value` for each.
+        definitions: texts of attrs, a line `name=value` for each, and of facts in sections of the inspector, `section<tab>name=value`.
         slot_names: places in `PageHead.slots`.
         registered: places of the op's gradient in `PageHead.gradients`, -1 for none.
         sources: places in `PageData.sources`, -1 for none.

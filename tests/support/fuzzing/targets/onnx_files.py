@@ -102,7 +102,7 @@ def check(data: bytes) -> None:
     """Open the model, show it, open bodies and read tensors. An error of one of them must not hide those of the others."""
     errors: list[GraphError] = []
     try:
-        slimmed(data + bytes(1 << 20))
+        slimmed(data, 0)
     except GraphError as error:
         errors.append(error)
     with tempfile.TemporaryDirectory() as folder:

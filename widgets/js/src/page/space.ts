@@ -113,7 +113,15 @@ export class Space {
 
   /** The attrs of a node. */
   attrs(node: number): readonly (readonly [string, string])[] {
-    return this.#definition(node).filter(([name]) => name);
+    return this.#definition(node).filter(([name]) => name && !name.includes("\t"));
+  }
+
+  /** The facts of the source about a node that are no attrs, in a section of the inspector. */
+  facts(node: number, section: string): (readonly [string, string])[] {
+    const start = `${section}\t`;
+    return this.#definition(node).flatMap(([name, text]) =>
+      name.startsWith(start) ? [[name.slice(start.length), text] as const] : [],
+    );
   }
 
   /** The first values of a large constant; empty if the page has none. */

@@ -430,7 +430,8 @@ export interface Explanation {
 /**
  * The inspector's content for one node or scope. Texts are plain text, never markup.
  *
- * `waits` is true until the kernel's explanation has come.
+ * For a node of another framework `modules` are the classes and paths of the modules around it, outermost first, `quantization` has the scale
+ * and zero point of its inputs and outputs, `origin` what its source says beside that. `waits` is true until the kernel's explanation has come.
  */
 export interface Inspection {
   readonly id: string;
@@ -445,6 +446,9 @@ export interface Inspection {
   readonly device: string;
   readonly placement: readonly WhyStep[];
   readonly attrs: readonly (readonly [string, string])[];
+  readonly modules: readonly (readonly [string, string])[];
+  readonly quantization: readonly (readonly [string, string])[];
+  readonly origin: readonly (readonly [string, string])[];
   readonly inputs: readonly TensorRow[];
   readonly outputs: readonly TensorRow[];
   readonly control_inputs: readonly TensorRow[];
@@ -1332,7 +1336,7 @@ export interface SpaceHead {
  * names: the last part of the name.
  * ops, kinds, details, cells, functions: texts.
  * devices, requests: texts of the assigned and the requested device, "" for none.
- * definitions: texts of attrs, a line `name=value` for each.
+ * definitions: texts of attrs, a line `name=value` for each, and of facts in sections of the inspector, `section<tab>name=value`.
  * slot_names: places in `PageHead.slots`.
  * registered: places of the op's gradient in `PageHead.gradients`, -1 for none.
  * sources: places in `PageData.sources`, -1 for none.
