@@ -14,6 +14,7 @@ from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.tf1.variables.variables import Variable
 from kernelext.graph_names import beginning, can_be_shown, graph_of, matching_names, own_names
 from kernelext.graph_sources import is_expression, is_source, no_file
+from widgets.language import LANGUAGES
 from widgets.messages import Renderer
 from widgets.scene import lens_names
 
@@ -33,7 +34,11 @@ IN_VIEW: Final = "the boxes in view"
 HELP_FLAGS: Final = ("--help", "-h")
 FOCUS: Final = "focus"
 OVERLAY: Final = "overlay"
-OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"lens": lens_names, "renderer": lambda: RENDERERS}
+OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {
+    "lens": lens_names,
+    "renderer": lambda: RENDERERS,
+    "language": lambda: LANGUAGES,
+}
 """Words before a value, with its choices. They may begin with `--`, as `focus` may."""
 
 HELP: Final = f"""Show the graph, live, beside the cells.
@@ -44,6 +49,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph close                 close it
     %graph lens NAME             what is marked: {", ".join(lens_names())}, or a lens of your own
     %graph renderer NAME         who draws: {" or ".join(RENDERERS)}
+    %graph language NAME         the language of the words in pictures and panes from now on: {" or ".join(LANGUAGES)}
     %graph focus NAME            bring a node into view: a variable with a tensor, or a name in the graph
     %graph time                  record the runs from now on, and show where the time went; %graph time off ends the recording
     %graph values                record the values of all tensors of the runs from now on: ranges, NaN and Inf; %graph values off ends it
@@ -107,7 +113,7 @@ the notebook shows it without a kernel too."""
 class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed `%graph` line. `name` is "" for the default graph.
 
-    `renderer`, `lens` and `recording` are "" by default. `full` is the pattern of nodes with full statistics. `mirror` puts gradients beside
+    `renderer`, `lens` and `recording` are "" by default. `language` is that of words. `full` is the pattern of nodes with full statistics. `mirror` puts gradients beside
     what they differentiate. `focus` names a node to bring into view, `overlay` a variable or file of numbers. `diff` is "diff" for the difference from the state before run `since` of
     a cell, or before the last one that made nodes of the graph.
     """
@@ -116,6 +122,7 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     renderer: str = ""
     lens: str = ""
+    language: str = ""
     recording: str = ""
     full: str = ""
     mirror: bool = False

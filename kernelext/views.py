@@ -28,6 +28,7 @@ from kernelext.magics.named import node_of
 from kernelext.open_view import OpenView
 from kernelext.recorded_calls import RecordedCall
 from kernelext.still import Draw, Still, StillPainter
+from widgets.language import set_language, spoken
 from widgets.live.function_view import FunctionView
 from widgets.render.compiled import build_scene
 from widgets.render.static_display import to_static_html
@@ -76,6 +77,10 @@ class Views:
         Raises:
             UsageError: there is no such graph.
         """
+        if line.language:
+            self._speak(line.language)
+            if line == GraphLine(language=line.language):
+                return
         key = f"{line.diff} {line.name}".strip() if line.diff else line.name
         if line.place == "off":
             self._stop(line, key)
@@ -92,6 +97,13 @@ class Views:
         if graph is None:
             raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._graph_names()}")
         self._open_graph(line, line.name, find, graph)
+
+    def _speak(self, chosen: str) -> None:
+        """Choose the language of words; pictures that are open are drawn anew."""
+        set_language(chosen)
+        functions = [view for _, views in self._functions.values() for view in views]
+        for view in [*[opened.view for opened in self._open.values()], *functions]:
+            view.language = spoken()
 
     def _open_difference(self, line: GraphLine, key: str) -> None:
         """Show what is different in a graph since a run of a cell; the view follows the cells."""

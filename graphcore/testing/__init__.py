@@ -4,6 +4,7 @@ Each check returns None, or raises `CheckFailed`, an AssertionError that says wh
 """
 
 from graphcore.testing.answering import answered, holds
+from graphcore.testing.aside import aside
 from graphcore.testing.differing import same_graph
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.ordering import no_missing_control_edge
@@ -13,6 +14,7 @@ from graphcore.testing.structure import has_gradient_path, has_no_gradient_path,
 __all__ = [
     "CheckFailed",
     "answered",
+    "aside",
     "has_gradient_path",
     "has_no_gradient_path",
     "holds",

@@ -113,7 +113,7 @@ def signature_text(op_def: OpDef, *, stateful_by_default: bool | None = None) ->
     text = name_text(op_def.name)
     if op_def.attr:
         lengths = {arg.number_attr or arg.type_list_attr for arg in op_def.input_arg + op_def.output_arg}
-        text += "[" + ", ".join([_attr_def_text(attr, attr.name in lengths) for attr in op_def.attr]) + "]"
+        text += "[" + ", ".join([attr_def_text(attr, attr.name in lengths) for attr in op_def.attr]) + "]"
     inputs = ", ".join([arg_text(arg) for arg in op_def.input_arg])
     outputs = ", ".join([arg_text(arg) for arg in op_def.output_arg])
     return f"{text}({inputs}) -> ({outputs}){_flags_text(op_def, stateful_by_default)}"
@@ -128,7 +128,8 @@ def arg_text(arg: ArgDef) -> str:
     return f"{name}:Ref({kind})" if arg.is_ref else f"{name}:{kind}"
 
 
-def _attr_def_text(attr: AttrDef, is_length: bool) -> str:
+def attr_def_text(attr: AttrDef, is_length: bool = False) -> str:
+    """`T:{float, double} = float`, `N:int >= 2`; the minimum 1 of a length goes without saying."""
     text = f"{attr.name}:{_kind_text(attr)}"
     if attr.has_minimum and not (is_length and attr.minimum == 1):
         text += f" >= {attr.minimum}"

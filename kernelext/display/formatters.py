@@ -12,10 +12,14 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.api import Function, Run
 from graphcore.api.summary import graph_in_brief
-from graphcore.definitions import FunctionDef, OpDef
+from graphcore.definitions import FunctionDef, NodeDef, OpDef
 from graphcore.device_spec import DeviceSpec
 from graphcore.difference import GraphDiff, difference_graph
-from graphcore.graph import Graph, Node, Tensor, debug_string
+from graphcore.functions import FunctionCallFrame, InstantiationResult
+from graphcore.graph import Graph, Node, NodeDefBuilder, Tensor, debug_string
+from graphcore.inference import InferenceContext
+from graphcore.passes import FunctionBody
+from graphcore.placement import DeviceSet
 from graphcore.runtime import RunMetadata, StepStats, Trace
 from graphcore.shapes import Shape
 from graphcore.support.shown import html_text
@@ -25,7 +29,27 @@ from kernelext.display.op_pages import op_page
 from kernelext.display.timings import metadata_text, stats_text, trace_text
 from kernelext.guard import Guard
 from widgets.live.function_view import FunctionView
+from widgets.render.cards import Diagram, to_card_html
+from widgets.render.definition_cards import (
+    builder_diagram,
+    context_diagram,
+    device_set_diagram,
+    end_diagram,
+    frame_diagram,
+    instantiation_diagram,
+    node_def_diagram,
+    op_def_diagram,
+)
 
+_DIAGRAMS: Final[dict[type, Callable[[Any], Diagram]]] = {
+    NodeDef: node_def_diagram,
+    NodeDefBuilder: builder_diagram,
+    InstantiationResult: instantiation_diagram,
+    FunctionCallFrame: frame_diagram,
+    DeviceSet: device_set_diagram,
+    InferenceContext: context_diagram,
+}
+"""The definitions that are displayed as cards, and as the text of these in a terminal."""
 _LEFT: Final = "style='text-align:left'"
 _LABEL: Final = "style='text-align:left;white-space:nowrap'"
 _ROW: Final = re.compile(r"\s*(made in|\S+)\s*(.*)")
@@ -58,7 +82,8 @@ class Formatters:
     def start(self) -> None:
         """Register; earlier functions are kept for `stop`."""
         self._set("text/plain", Graph, _printing(graph_in_brief))
-        self._set_table(Node, node_text)
+        self._set("text/plain", Node, _printing(node_text))
+        self._set("text/html", Node, _node_html)
         self._set_table(Tensor, tensor_text)
         self._set_table(Variable, variable_text)
         self._set("text/plain", OpDef, _printing(op_text))
@@ -66,6 +91,10 @@ class Formatters:
         self._set("text/plain", FunctionDef, _printing(function_text))
         self._set("text/plain", DeviceSpec, _printing(device_text))
         self._set("text/html", DeviceSpec, _as_table(device_parts))
+        for kind, diagram in _DIAGRAMS.items():
+            self._set("text/plain", kind, _printing(_diagram_text(diagram)))
+            self._set("text/html", kind, _as_diagram(diagram))
+        self._set("text/html", FunctionBody, lambda body: self._picture(body.graph))
         self._set("text/html", Shape, _as_table(shape_text))
         self._set("text/html", np.ndarray, picture_html)
         self._set("text/plain", Trace, _printing(trace_text))
@@ -95,7 +124,7 @@ class Formatters:
         return self._picture(run.graph)
 
     def _op(self, op_def: OpDef) -> str:
-        return op_page(op_def, self._picture)
+        return to_card_html(op_def_diagram(op_def)) + op_page(op_def, self._picture)
 
     def _set_display(self, kind: type) -> None:
         display_formatter: Any = self._shell.display_formatter
@@ -152,6 +181,27 @@ def _as_table(text: Callable[[Any], str]) -> Callable[[Any], str]:
         return f"<div><code>{html_text(head)}</code><table>{rows}</table></div>"
 
     return html
+
+
+def _diagram_text(diagram: Callable[[Any], Diagram]) -> Callable[[Any], str]:
+    """The text of the diagram of a definition."""
+    return lambda value: diagram(value).text
+
+
+def _as_diagram(diagram: Callable[[Any], Diagram]) -> Callable[[Any], str | None]:
+    """The HTML of the diagram of a definition, None for one without cards: then there is its text."""
+
+    def html(value: Any) -> str | None:
+        drawn = diagram(value)
+        return to_card_html(drawn) if any(drawn.columns) else None
+
+    return html
+
+
+def _node_html(node: Node) -> str:
+    """A node as a table; the ends of a graph as diagrams, with the nodes next to them."""
+    is_end = node in (node.graph.source_node, node.graph.sink_node)
+    return to_card_html(end_diagram(node)) if is_end else _as_table(node_text)(node)
 
 
 def variable_text(variable: Variable) -> str:

@@ -85,7 +85,7 @@ LAYERS = (
     ("tf1.names",),
     ("tf1",),
     ("", "testing"),
-    ("widgets.scene.types",),
+    ("widgets.language", "widgets.scene.types"),
     ("widgets.function_views", "widgets.inspection", "widgets.timelines", "widgets.times", "widgets.steps"),
     ("widgets.overlays", "widgets.recorded_values"),
     ("widgets.messages",),

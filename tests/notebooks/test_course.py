@@ -170,6 +170,19 @@ def test_the_teacher_has_a_section_for_the_notebook(path: Path) -> None:
     assert f"]({path.name})" in page, "link the solution in the heading or text of a section"
 
 
+@pytest.mark.parametrize("path", sorted((NOTEBOOKS / "zh").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_translation_has_the_cells_of_the_original_in_other_words(path: Path) -> None:
+    original, translation = read(NOTEBOOKS / path.name), read(path)
+    assert [(cell.id, cell.cell_type, tags(cell)) for cell in original.cells] == [
+        (cell.id, cell.cell_type, tags(cell)) for cell in translation.cells
+    ]
+    for before, after in zip(original.cells, translation.cells, strict=True):
+        if after.cell_type == "code":
+            assert after.source.removesuffix("\n\n%graph language zh") == before.source, after.id
+        else:
+            assert len(re.findall(r"[\u4e00-\u9fff]", after.source)) > len(before.source) / 10, after.id
+
+
 def has_ellipsis(source: str) -> bool:
     """True iff something is left to write. Magics are no Python."""
     plain = "\n".join(line for line in source.splitlines() if not line.lstrip().startswith("%"))

@@ -42,6 +42,7 @@ CONSTANTS = {
     "widgets.scene.state": ("MAX_BOXES",),
     "widgets.render.page_data.types": ("PAGE_FORMAT",),
     "widgets.render.saved_picture": ("MAX_UNPACKED_BYTES",),
+    "widgets.language": ("CHINESE",),
     "graphcore.plumbing": ("ARG", "CONST", "CONTROL_FLOW", "ENTER", "EXIT", "NEXT_ITERATION", "NO_OP", "RETVAL"),
 }
 """The constants that both languages use, by module. The text below one in Python is its comment."""

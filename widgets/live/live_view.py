@@ -16,6 +16,7 @@ from traitlets.log import get_logger
 from graphcore.source import current_run
 from graphcore.support.shown import shown
 from widgets import messages
+from widgets.language import spoken
 from widgets.messages import EngineMessage, FailureMessage, GoodbyeMessage, Message, ToFrontMessage
 from widgets.render.messages import plain
 from widgets.requests import EngineRequest, FromViewer
@@ -34,6 +35,7 @@ class LiveView(anywidget.AnyWidget):
         home: the notebook and the kernel process of the view, by which a page distinguishes it from views of former kernels; the id of its
             model, by which it finds the notebook around it; and the cell that made it, which a page runs again after the kernel's end.
         kind: the kind of content, a graph or a function.
+        language: the language of words; a page that is open is drawn anew when it changes.
         panel: the model id of the widget that opened the view's panel; "" between cells.
     """
 
@@ -42,9 +44,10 @@ class LiveView(anywidget.AnyWidget):
     home = traitlets.Dict().tag(sync=True)
     kind = traitlets.Unicode("graph").tag(sync=True)
     panel = traitlets.Unicode().tag(sync=True)
+    language = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, title: str, kind: str) -> None:
-        super().__init__(title=shown(title), kind=kind)
+        super().__init__(title=shown(title), kind=kind, language=spoken())
         run = current_run.get()
         self.home = {
             "notebook": os.environ.get("JPY_SESSION_NAME", ""),

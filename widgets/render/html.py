@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from graphcore.support.shown import html_text, one_line
+from widgets.language import spoken
 from widgets.messages import SceneMessage
 from widgets.render.engine import STATIC
 from widgets.render.outline import to_outline
@@ -20,7 +21,7 @@ from widgets.timelines import StepTimeline
 
 _PAGE: Final = """\
 <!DOCTYPE html>
-<html lang="en">
+<html lang="{language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -79,10 +80,13 @@ def to_page(
         carried["steps"] = steps
     if with_mermaid or message.renderer == "mermaid":
         carried["mermaid_engine_gzip_base64"] = _packed("mermaid")
+    if spoken():
+        carried["language"] = spoken()
     script = _inert_script((STATIC / "standalone.js").read_text("utf-8"))
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return _PAGE.format(
         policy=html_text(_POLICY.format(digest=digest)),
+        language=spoken() or "en",
         title=html_text(one_line(scene.title)),
         outline=html_text(to_outline(scene)),
         data=_inert_json(carried),

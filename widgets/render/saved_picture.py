@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from widgets.language import spoken
 from widgets.messages import SceneMessage
 from widgets.render.compiled import Taken
 from widgets.render.engine import EngineError
@@ -36,11 +37,13 @@ class SavedPicture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         message: the picture.
         model: the id of the live view's model, "" without one.
         graph_gzip_base64: the graph behind the picture, "" if nothing in it opens.
+        language: the language of words, "" for English.
     """
 
     message: SceneMessage
     model: str = ""
     graph_gzip_base64: str = ""
+    language: str = ""
 
 
 def packed_graph(data: PageData) -> str:
@@ -105,7 +108,7 @@ class TakenPicture:
     @property
     def picture(self) -> SavedPicture:
         """The data of the MIME type."""
-        return SavedPicture(message=self.message, model=self._model, graph_gzip_base64=self.graph_gzip_base64)
+        return SavedPicture(message=self.message, model=self._model, graph_gzip_base64=self.graph_gzip_base64, language=spoken())
 
     def bundle(self) -> dict[str, Any]:
         """The picture as MIME data."""

@@ -6,14 +6,15 @@ An `<img>` with the SVG in its address is kept where scripts, styles and inline 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Final
 
 from graphcore.support.shown import html_text, one_line
+from widgets.language import word
 from widgets.render.engine import EngineError
 from widgets.render.outline import to_outline
 from widgets.render.stills import Size, pictures
 from widgets.scene.types import Scene
-from widgets.scene.words import counted
 
 PAGE: Final = Size(820, 1100)
 """The size, in pixels, that a picture between cells should have at most."""
@@ -51,16 +52,27 @@ def to_static_html(scene: Scene, *summaries: Scene, lens: str = "") -> str:
         lens: as for `to_svg`.
     """
     if not scene.nodes:
-        return f'<figure class="graphloupe-still"><figcaption>{html_text(scene.title)}: nothing to show yet</figcaption></figure>'
+        return f'<figure class="graphloupe-still"><figcaption>{html_text(word("{title}: nothing to show yet", title=scene.title))}</figcaption></figure>'
     alt = html_text(one_line(f"{scene.title}: {scene.summary}"))
     outline = to_pre(html_text(to_outline(scene)))
     try:
         picture, *whole = pictures([scene, *summaries], page=PAGE, lens=lens, adapts=True)
     except EngineError as error:
         return f'<figure class="graphloupe-still"><figcaption>{html_text(f"No picture: {error}")}{outline}</figcaption></figure>'
-    more = [_details(f"The whole picture: {counted(len(scene.nodes), 'box', 'boxes')}", _image(svg, alt)) for svg in whole]
-    words = "".join([*more, _details(f"Outline of {alt}", outline)])
-    return f'<figure class="graphloupe-still">{THEMES}{_image(picture, alt)}<figcaption>{words}</figcaption></figure>'
+    more = [(word("The whole picture: {count} boxes", count=f"{len(scene.nodes):,}"), _image(svg, alt)) for svg in whole]
+    return figure(picture, alt, [*more, (word("Outline of {what}", what=alt), outline)])
+
+
+def figure(svg: str, alt: str, folded: Sequence[tuple[str, str]]) -> str:
+    """A picture as an `<img>`, with what is folded below it.
+
+    Args:
+        svg: the picture.
+        alt: the text of the picture, escaped.
+        folded: summaries, escaped, and their contents as HTML.
+    """
+    words = "".join([_details(summary, content) for summary, content in folded])
+    return f'<figure class="graphloupe-still">{THEMES}{_image(svg, alt)}<figcaption>{words}</figcaption></figure>'
 
 
 def _image(svg: str, alt: str) -> str:

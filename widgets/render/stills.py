@@ -11,6 +11,7 @@ import msgspec
 
 from graphcore.errors import FailedPreconditionError
 from graphcore.support.shown import one_line
+from widgets.language import spoken
 from widgets.render.engine import EngineError, EngineTimeoutError, engine
 from widgets.render.outline import to_outline
 from widgets.scene.types import Scene
@@ -72,7 +73,7 @@ def pictures(scenes: Sequence[Scene], *, page: Size | None = None, lens: str = "
         EngineError: there is no engine, or it cannot lay out any of the scenes.
     """
     asked = _json(scenes)
-    options = {"page": page and page._asdict(), "lens": lens, "adapts": adapts}
+    options = {"page": page and page._asdict(), "lens": lens, "adapts": adapts, "language": spoken()}
     try:
         answer = engine.ask("pictures", asked, json.dumps({**options, "fast": False}))
     except EngineTimeoutError:

@@ -72,6 +72,27 @@ class NodeDefBuilder:
             raise NotFoundError(self._errors[0], node=self.name)
         return self._op_def
 
+    @property
+    def node_def(self) -> NodeDef:
+        """The node so far, unchecked: its inputs, device and attrs. Control inputs and defaults are added by `finalize`."""
+        op = self._op_def.name if self._op_def is not None else ""
+        return NodeDef(self.name, op, tuple(self._inputs), self._device, dict(self._attrs))
+
+    @property
+    def inputs_specified(self) -> int:
+        """The number of inputs of the op that have been given; a list counts once."""
+        return self._next
+
+    @property
+    def control_inputs(self) -> tuple[str, ...]:
+        """The nodes that run before it, which `finalize` writes behind all other inputs."""
+        return tuple(self._control_inputs)
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """The errors so far, all of which `finalize` reports."""
+        return tuple(self._errors)
+
     def input(
         self, source: str | NodeOut | FakeInput | Sequence[NodeOut], index: int = 0, dtype: DType | str | None = None
     ) -> NodeDefBuilder:

@@ -34,6 +34,7 @@ COURSE: Final = (
     "08_placement",
     "09_real_models",
     "10_many_machines",
+    "11_node_defs_to_bodies",
 )
 CELL_SECONDS: Final = 180
 EXERCISE: Final = "exercise"

@@ -1,6 +1,7 @@
 // Small helpers that make elements. Data reaches the page only as text nodes and attribute values, never as markup.
 
 import { shown } from "./scene/shown";
+import { word } from "./scene/words";
 
 export const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
@@ -49,8 +50,9 @@ export function s<K extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-/** A button with an icon, its name for screen readers and as a tooltip. */
-export function iconButton(icon: string, label: string, press: () => void, className = "gl-button"): HTMLButtonElement {
+/** A button with an icon, its name, in the language of the page, for screen readers and as a tooltip. */
+export function iconButton(icon: string, name: string, press: () => void, className = "gl-button"): HTMLButtonElement {
+  const label = word(name);
   return h(
     "button",
     { type: "button", class: className, title: label, "aria-label": label, click: () => press() },

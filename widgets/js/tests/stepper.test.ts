@@ -263,3 +263,56 @@ test("a condition that held among the steps so far stops there, without a reques
   expect(said()).toContain("Step 6");
   expect(page.last("live_step")).toBeUndefined();
 });
+
+// ---- predicting ----------------------------------------------------------------------------------------------------
+
+function fill(name: string, value: string): void {
+  page.one<HTMLInputElement>("[aria-label='The node that runs next']").value = name;
+  page.one<HTMLInputElement>("[aria-label='Its value']").value = value;
+}
+
+async function predicting(message = answer()): Promise<void> {
+  await opened(message);
+  const box = page.one<HTMLInputElement>(".gl-predict input[type=checkbox]");
+  box.checked = true;
+  box.dispatchEvent(new Event("change"));
+}
+
+test("a step waits for a prediction, which is compared with what runs, and counted", async () => {
+  await predicting();
+  page.key(".");
+  expect(said()).toContain("Step 0 of 8");
+  expect(page.text(".gl-verdict")).toBe("Say first which node runs next");
+  fill("x", "1");
+  page.key(".");
+  expect(said()).toContain("Step 1 of 8");
+  expect(page.text(".gl-verdict")).toBe("Right: x ran, with the value 1");
+  expect(page.text(".gl-score")).toBe("right 2, wrong 0");
+  fill("m", "");
+  page.key(".");
+  expect(page.text(".gl-verdict")).toBe("m cannot run yet, or has run: f ran. Its value: 3");
+  fill("f", "3");
+  page.key(".");
+  expect(page.text(".gl-score")).toBe("right 3, wrong 2"); // the box f contains the node that ran, whose value is 2
+});
+
+test("a wrong value is counted apart from the right node", async () => {
+  await predicting();
+  fill("x", "7");
+  page.key(".");
+  expect(page.text(".gl-verdict")).toBe("Right: x ran, but its value is 1");
+  expect(page.text(".gl-score")).toBe("right 1, wrong 1");
+  expect(page.root.querySelector(".gl-verdict.gl-is-wrong")).not.toBeNull();
+});
+
+test("a click on a box fills in the prediction, and a live run hides what comes next", async () => {
+  const live: LiveRun = { state: "waits", next: "f", row: 0, is_on_way: false, waiting: [], error: "" };
+  await predicting(answer({ steps: recorded(RUNS.slice(0, 1)), live }));
+  expect(said()).not.toContain("Next");
+  page.click(page.box("f"));
+  expect(page.one<HTMLInputElement>("[aria-label='The node that runs next']").value).toBe("f");
+  page.key(".");
+  expect(page.last("live_step")).toMatchObject({ way: "step" });
+  page.receive(answer({ key: "k2", steps: recorded(RUNS.slice(0, 2)), live: { ...live, next: "m", row: 1 } }));
+  expect(page.text(".gl-verdict")).toContain("Right: f ran");
+});

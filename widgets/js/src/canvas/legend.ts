@@ -3,6 +3,7 @@ import { h, s } from "../dom";
 import type { Lens, Scene, SceneNode } from "../scene/generated";
 import { DEVICES_LENS } from "../scene/hulls";
 import { detailPath, outlinePath } from "../scene/shapes";
+import { word } from "../scene/words";
 import { badge } from "./badge";
 
 /** One pattern for each tone, so that tones differ even without colour. */
@@ -69,7 +70,7 @@ function lineSwatch(kind: string): SVGSVGElement {
 
 /** The meanings of the shapes and lines that occur in this scene. */
 function plainRows({ nodes, edges }: Scene): HTMLElement[] {
-  const row = (sign: SVGSVGElement, text: string): HTMLElement => h("li", {}, sign, h("span", {}, text));
+  const row = (sign: SVGSVGElement, text: string): HTMLElement => h("li", {}, sign, h("span", {}, word(text)));
   const kinds = new Set(nodes.map((node) => node.kind));
   const rows = KINDS.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => row(boxSwatch(kind, "forward"), text));
   if (nodes.some((node) => node.repeat)) rows.push(row(repeatSwatch(), "×n: a structure that occurs n times"));
@@ -93,15 +94,23 @@ function badgeRows({ nodes, since }: Scene): HTMLElement[] {
   const states = new Set(nodes.map(({ state }) => state));
   return STATES.filter(([state]) => states.has(state)).map(([state, text]) => {
     const sign = s("g", { class: `gl-node gl-state-${state}` }, badge(state, 12, 7));
-    return h("li", {}, swatch(sign), h("span", {}, state === "error" || state === "stale" ? text : `${text} ${since}`));
+    return h(
+      "li",
+      {},
+      swatch(sign),
+      h("span", {}, word(state === "error" || state === "stale" || !since ? text : `${text} ${since}`)),
+    );
   });
 }
+
+/** The lenses with classes of the viewer's own; the classes of others are data. */
+const OWN_CLASSES: ReadonlySet<string> = new Set(["shapes", "gradients", "time", "values"]);
 
 function lensRows(lens: Lens, prefix: string): HTMLElement[] {
   return lens.legend.map(({ tone, text }) => {
     const fill = tone & 7 ? `url(#${prefix}-${tone & 7})` : "none";
     const box = s("rect", { width: 24, height: 14, rx: 3, fill, class: `gl-tone-edge gl-tone-${tone & 7}` });
-    return h("li", {}, swatch(box), h("span", {}, text));
+    return h("li", {}, swatch(box), h("span", {}, OWN_CLASSES.has(lens.name) ? word(text) : text));
   });
 }
 
@@ -120,7 +129,7 @@ function deviceRows({ nodes, edges, colocations }: Scene): HTMLElement[] {
     ],
     [colocations.length > 0, sign({ class: "gl-hull-edge" }), "together: must be on one device"],
   ];
-  return rows.flatMap(([occurs, drawn, text]) => (occurs ? [h("li", {}, drawn, h("span", {}, text))] : []));
+  return rows.flatMap(([occurs, drawn, text]) => (occurs ? [h("li", {}, drawn, h("span", {}, word(text)))] : []));
 }
 
 /** The legend of a scene under a lens. Calls `folded` when the user folds or unfolds it. */
@@ -131,14 +140,14 @@ export function legendElement(
   open: boolean,
   toggled: (open: boolean) => void,
 ): HTMLDetailsElement {
-  const note = lens?.note ? [h("li", { class: "gl-legend-note" }, lens.note)] : [];
+  const note = lens?.note ? [h("li", { class: "gl-legend-note" }, word(lens.note))] : [];
   const own = lens && lens.name !== PLAIN_LENS ? lensRows(lens, prefix) : plainRows(scene);
   const further = lens?.name === DEVICES_LENS ? deviceRows(scene) : [];
   const rows = [...note, ...own, ...further, ...badgeRows(scene)];
   const legend = h(
     "details",
     { class: "gl-legend", open, hidden: rows.length === 0 },
-    h("summary", {}, "Legend"),
+    h("summary", {}, word("Legend")),
     h("ul", {}, ...rows),
   );
   legend.addEventListener("toggle", () => toggled(legend.open));

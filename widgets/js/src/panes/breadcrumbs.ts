@@ -2,9 +2,10 @@
 import { h } from "../dom";
 import { shownName } from "../scene/boxes";
 import type { Scene } from "../scene/generated";
+import { word } from "../scene/words";
 
 export class Breadcrumbs {
-  readonly element = h("nav", { class: "gl-way", "aria-label": "Place of the selected box", hidden: true });
+  readonly element = h("nav", { class: "gl-way", "aria-label": word("Place of the selected box"), hidden: true });
   readonly #select: (id: string) => void;
 
   constructor(select: (id: string) => void) {

@@ -1,5 +1,6 @@
 // Code as a figure: lines with hanging indents, and a copy button.
 import { h, iconButton } from "../dom";
+import { word } from "../scene/words";
 import { ICONS } from "../style/icons";
 
 /** Lines of code. A long line is wrapped with a hanging indent. */
@@ -14,7 +15,7 @@ function codeLines(text: string): HTMLElement[] {
 
 /** A piece of code under a title. */
 export function codeFigure(text: string, title: string, copy: (text: string) => void): HTMLElement {
-  const button = iconButton(ICONS.copy, title ? `Copy: ${title}` : "Copy", () => copy(text));
+  const button = iconButton(ICONS.copy, title ? `${word("Copy")}: ${title}` : "Copy", () => copy(text));
   return h(
     "figure",
     { class: "gl-code" },

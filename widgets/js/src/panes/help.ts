@@ -1,5 +1,6 @@
 // The list of keyboard shortcuts, and the licences of what a standalone page contains.
 import { focusedIn, h, iconButton } from "../dom";
+import { word } from "../scene/words";
 import { keyNames, type Shortcut } from "../shell/shortcuts";
 import { ICONS } from "../style/icons";
 
@@ -12,15 +13,21 @@ export class Help {
     this.#closeButton = iconButton(ICONS.close, "Close the list (Esc)", () => this.close());
     const rows = table.flatMap((shortcut) => {
       const keys = keyNames(shortcut).flatMap((name, index) => [index > 0 ? " " : "", h("kbd", {}, name)]);
-      return [h("dt", {}, ...keys), h("dd", {}, shortcut.says)];
+      return [h("dt", {}, ...keys), h("dd", {}, word(shortcut.says))];
     });
     this.element = h(
       "div",
-      { class: "gl-help", role: "dialog", "aria-modal": "true", "aria-label": "Keyboard shortcuts", hidden: true },
+      {
+        class: "gl-help",
+        role: "dialog",
+        "aria-modal": "true",
+        "aria-label": word("Keyboard shortcuts"),
+        hidden: true,
+      },
       h(
         "div",
         { class: "gl-help-card" },
-        h("header", {}, h("h2", {}, "Keyboard shortcuts"), this.#closeButton),
+        h("header", {}, h("h2", {}, word("Keyboard shortcuts")), this.#closeButton),
         h("dl", { tabindex: "0" }, ...rows),
         licences(),
       ),

@@ -17,6 +17,7 @@ import type {
   WhyStep,
 } from "../scene/generated";
 import type { Highlighted, Way } from "../scene/trace";
+import { word } from "../scene/words";
 import { ICONS } from "../style/icons";
 import { codeFigure } from "./code";
 import { type AskForValues, ValuesPane } from "./values";
@@ -47,7 +48,7 @@ const MOST_LISTED = 40;
 
 function section(title: string, ...children: Child[]): HTMLElement | null {
   const kept = children.filter(Boolean);
-  return kept.length > 0 ? h("section", {}, h("h3", {}, title), ...kept) : null;
+  return kept.length > 0 ? h("section", {}, h("h3", {}, word(title)), ...kept) : null;
 }
 
 /** Plain text with `code` between backquotes. */
@@ -56,7 +57,7 @@ function prose(text: string): Child[] {
 }
 
 export class Inspector {
-  readonly element = h("aside", { class: "gl-inspector", "aria-label": "Inspector", hidden: true });
+  readonly element = h("aside", { class: "gl-inspector", "aria-label": word("Inspector"), hidden: true });
   readonly #actions: InspectorActions;
   readonly #offline: boolean;
   #shown = "";
@@ -103,7 +104,9 @@ export class Inspector {
       this.#header(node),
       this.#error(node),
       differs && box && box.state !== "normal" ? section("Difference", differenceOf(box)) : null,
-      node.waits ? h("p", { class: "gl-doc gl-waits" }, "Explanations and values come when the kernel answers") : null,
+      node.waits
+        ? h("p", { class: "gl-doc gl-waits" }, word("Explanations and values come when the kernel answers"))
+        : null,
       gradient && section("Gradient", ...gradient),
       node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
       node.traits ? h("p", { class: "gl-doc gl-traits" }, node.traits) : null,
@@ -211,10 +214,10 @@ export class Inspector {
           class: "gl-text-button",
           "data-way": way,
           "aria-pressed": String(this.#traced === way),
-          title,
+          title: word(title),
           click,
         },
-        label,
+        word(label),
       );
     const { trace, neighborhood, paths } = this.#actions;
     return h(
@@ -228,7 +231,7 @@ export class Inspector {
   }
 
   #header(node: Inspection): HTMLElement {
-    const kind = node.gradient ? `${node.kind} · gradient` : node.kind;
+    const kind = node.gradient ? `${word(node.kind)} · ${word("gradient")}` : node.kind;
     return this.#headerOf(kind, node.op || node.name, node.name, node.gradient ? "gl-is-gradient" : "");
   }
 
@@ -239,7 +242,7 @@ export class Inspector {
       h(
         "div",
         {},
-        h("span", { class: "gl-kind" }, kind),
+        h("span", { class: "gl-kind" }, word(kind)),
         h("h2", {}, title),
         h("p", { class: "gl-name" }, name),
         this.#ways(count),
@@ -253,7 +256,7 @@ export class Inspector {
     return h(
       "section",
       { class: "gl-error-box", role: "alert" },
-      h("h3", {}, "Error"),
+      h("h3", {}, word("Error")),
       node.error ? h("p", { class: "gl-error-text" }, node.error) : null,
       node.clashes.length > 0 && node.chains.length === 0 ? this.#clashes(node.clashes) : null,
       ...node.chains.map((chain) => this.#chain(chain)),
@@ -298,7 +301,7 @@ export class Inspector {
   }
 
   #clashes(clashes: readonly Clash[]): HTMLElement {
-    const head = h("tr", {}, h("th", {}, "Tensor"), h("th", {}, "Shape"), h("th", {}, "Made by"));
+    const head = h("tr", {}, h("th", {}, word("Tensor")), h("th", {}, word("Shape")), h("th", {}, word("Made by")));
     const rows = clashes.map((clash) =>
       h(
         "tr",
@@ -313,16 +316,16 @@ export class Inspector {
 
   /** A called function: its name, its definition, and its body with the types of this call. */
   #called(id: string, called: FunctionInfo): HTMLElement | null {
-    const kind = called.label ? `Function · ${called.label}` : "Function";
+    const kind = called.label ? `${word("Function")} · ${called.label}` : "Function";
     return section(
       kind,
       h("p", {}, h("code", {}, called.attrs ? `${called.name}[${called.attrs}]` : called.name)),
       called.note ? h("p", { class: "gl-note" }, called.note) : null,
       called.opens && !this.#offline ? this.#opener(id, called) : null,
       called.definition
-        ? this.#code(called.definition, called.derived ? "Derived by differentiating" : "Definition")
+        ? this.#code(called.definition, word(called.derived ? "Derived by differentiating" : "Definition"))
         : null,
-      called.instantiated ? this.#code(called.instantiated, "Body of this call") : null,
+      called.instantiated ? this.#code(called.instantiated, word("Body of this call")) : null,
     );
   }
 
@@ -331,7 +334,7 @@ export class Inspector {
     return h(
       "button",
       { type: "button", class: "gl-text-button", "data-open-function": called.name, click: press },
-      "Open function",
+      word("Open function"),
     );
   }
 
@@ -348,9 +351,9 @@ export class Inspector {
     return [
       forward,
       info.function ? h("p", {}, "by the registered gradient function ", h("code", {}, info.function)) : null,
-      info.definition ? this.#code(info.definition, "Registered gradient function") : null,
-      info.instantiated ? this.#code(info.instantiated, "Instantiated body") : null,
-      info.built ? this.#code(info.built, "What of it is in this graph") : null,
+      info.definition ? this.#code(info.definition, word("Registered gradient function")) : null,
+      info.instantiated ? this.#code(info.instantiated, word("Instantiated body")) : null,
+      info.built ? this.#code(info.built, word("What of it is in this graph")) : null,
     ];
   }
 
@@ -396,7 +399,7 @@ export class Inspector {
       "div",
       { class: "gl-source" },
       showLine && row.cell_id
-        ? h("button", { type: "button", class: "gl-link gl-place", title: "Show this line", click: press }, place)
+        ? h("button", { type: "button", class: "gl-link gl-place", title: word("Show this line"), click: press }, place)
         : h("span", { class: "gl-place" }, place),
       row.text ? h("code", {}, row.text.trim()) : null,
     );

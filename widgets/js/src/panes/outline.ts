@@ -4,6 +4,7 @@ import { nodeLabel } from "../canvas/drawing";
 import { focusedIn, h } from "../dom";
 import { shownName } from "../scene/boxes";
 import type { Scene, SceneGroup, SceneNode } from "../scene/generated";
+import { word } from "../scene/words";
 
 export interface OutlineActions {
   select(id: string): void;
@@ -25,11 +26,11 @@ export class Outline {
       class: "gl-tree",
       role: "tree",
       "aria-multiselectable": "true",
-      "aria-label": "Outline of the graph",
+      "aria-label": word("Outline of the graph"),
     });
     this.#tree.addEventListener("keydown", (event) => this.#key(event));
     this.#tree.addEventListener("click", (event) => this.#click(event));
-    this.element = h("nav", { class: "gl-outline", "aria-label": "Outline", hidden: true }, this.#tree);
+    this.element = h("nav", { class: "gl-outline", "aria-label": word("Outline"), hidden: true }, this.#tree);
   }
 
   get open(): boolean {

@@ -1,6 +1,7 @@
 // The search field: a combobox with a list of hits, and buttons that apply to all hits below it.
 import { focusedIn, h, s } from "../dom";
 import type { SearchHit, SearchMessage } from "../scene/generated";
+import { word } from "../scene/words";
 import { ICONS } from "../style/icons";
 
 const PAUSE_MS = 120;
@@ -41,11 +42,11 @@ export class Search {
     this.#leave = leave;
     serial += 1;
     const listId = `gl-hits-${serial}`;
-    this.#list = h("ul", { id: listId, role: "listbox", "aria-label": "Nodes found", tabindex: "-1" });
+    this.#list = h("ul", { id: listId, role: "listbox", "aria-label": word("Nodes found"), tabindex: "-1" });
     this.#counted = h("span", { role: "status" });
     this.#terms = h("small", {}, TERMS);
     const button = (title: string, click: () => void): HTMLButtonElement =>
-      h("button", { type: "button", class: "gl-text-button", click }, title);
+      h("button", { type: "button", class: "gl-text-button", click }, word(title));
     this.#showMore = button("Show more", () => this.#more());
     this.#highlightAll = button("Highlight all (Shift+Enter)", () => this.#filterAll());
     this.#panel = h(
@@ -58,8 +59,8 @@ export class Search {
     this.#input = h("input", {
       type: "search",
       class: "gl-search-field",
-      placeholder: "Find a node",
-      "aria-label": "Find a node by name, op or cell",
+      placeholder: word("Find a node"),
+      "aria-label": word("Find a node by name, op or cell"),
       title: `Find a node by name, op or cell (/). ${TERMS}`,
       role: "combobox",
       "aria-expanded": "false",

@@ -1,5 +1,6 @@
 // The bar between picture and inspector: drag it, or move it with the arrow keys.
 import { h, setAttributes } from "../dom";
+import { word } from "../scene/words";
 
 const STEP = 24;
 const SMALLEST = 180;
@@ -33,7 +34,7 @@ export function splitter(pane: HTMLElement): HTMLElement {
     class: "gl-splitter",
     role: "separator",
     tabindex: "0",
-    "aria-label": "Resize the inspector",
+    "aria-label": word("Resize the inspector"),
     "aria-valuemin": 0,
     "aria-valuemax": 100,
     "aria-valuenow": 50,

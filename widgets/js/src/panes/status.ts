@@ -4,6 +4,7 @@ import { h } from "../dom";
 import { isDifference } from "../scene/differences";
 import { MAX_BOXES, type Scene, type SceneMessage } from "../scene/generated";
 import { shown } from "../scene/shown";
+import { word } from "../scene/words";
 import type { Notebook } from "../shell/notebook";
 
 const plural = (count: number, word: string): string =>
@@ -12,7 +13,7 @@ const plural = (count: number, word: string): string =>
 export class Status {
   readonly element: HTMLElement;
   readonly #text = h("span", { class: "gl-status-text" });
-  readonly #reconnect = h("button", { type: "button", class: "gl-text-button", hidden: true }, "Reconnect");
+  readonly #reconnect = h("button", { type: "button", class: "gl-text-button", hidden: true }, word("Reconnect"));
   readonly #facts = h("span", { class: "gl-status-facts" });
   readonly #live = h("span", { class: "gl-hidden", role: "status", "aria-live": "polite" });
   #shown: ReadonlySet<string> | null = null;

@@ -3,6 +3,7 @@
 import type { FileFormat } from "../canvas/exporter";
 import { focusedIn, h, iconButton } from "../dom";
 import type { Renderer, Scene } from "../scene/generated";
+import { word } from "../scene/words";
 import { ICONS } from "../style/icons";
 
 export interface ToolbarActions {
@@ -51,11 +52,11 @@ export class Toolbar {
   constructor(search: HTMLElement, actions: ToolbarActions, renderers: readonly Renderer[], fixed: boolean) {
     this.#lenses = h("select", {
       class: "gl-lenses",
-      "aria-label": "Lens",
-      title: "What the colours of the picture tell",
+      "aria-label": word("Lens"),
+      title: word("What the colours of the picture tell"),
       change: () => actions.lens(this.#lenses.value),
     });
-    this.#lensBox = h("label", { class: "gl-lens-box", hidden: true }, h("span", {}, "Lens"), this.#lenses);
+    this.#lensBox = h("label", { class: "gl-lens-box", hidden: true }, h("span", {}, word("Lens")), this.#lenses);
     const offered = RENDERERS.filter(([name]) => renderers.includes(name));
     for (const [name, title] of offered) {
       const press = (): void => actions.renderer(name);
@@ -66,7 +67,7 @@ export class Toolbar {
     }
     const switcher =
       offered.length > 1
-        ? h("div", { class: "gl-segments", role: "group", "aria-label": "Renderer" }, ...this.#renderers.values())
+        ? h("div", { class: "gl-segments", role: "group", "aria-label": word("Renderer") }, ...this.#renderers.values())
         : null;
     this.#mirror = iconButton(ICONS.mirror, "Mirror gradients (m)", () => actions.mirror());
     this.#outlineButton = iconButton(ICONS.outline, "Outline: the graph as a list", () => actions.outline());
@@ -91,7 +92,7 @@ export class Toolbar {
         ];
     this.element = h(
       "div",
-      { class: "gl-toolbar", role: "toolbar", "aria-label": "Graph view" },
+      { class: "gl-toolbar", role: "toolbar", "aria-label": word("Graph view") },
       search,
       this.#lensBox,
       h(
@@ -116,7 +117,7 @@ export class Toolbar {
     const key = JSON.stringify(lenses.map(({ name, title }) => [name, title]));
     if (key !== this.#lensKey) {
       this.#lensKey = key;
-      this.#lenses.replaceChildren(...lenses.map(({ name, title }) => h("option", { value: name }, title)));
+      this.#lenses.replaceChildren(...lenses.map(({ name, title }) => h("option", { value: name }, word(title))));
     }
     this.#lensBox.hidden = lenses.length === 0;
     this.#mirror.hidden = !mirror && lenses.every(({ name, note }) => name !== "gradients" || note !== "");
@@ -151,16 +152,16 @@ export class Toolbar {
         h(
           "button",
           { type: "button", role: "menuitem", "data-export": format, click: run(format, false) },
-          `Download ${title}`,
+          word("Download {what}", { what: word(title) }),
         ),
         PAGE_ONLY.has(format) ? null : this.#copyButton(title, format, run(format, true)),
       ),
     );
-    return h("div", { class: "gl-menu", role: "menu", "aria-label": "Export" }, ...rows);
+    return h("div", { class: "gl-menu", role: "menu", "aria-label": word("Export") }, ...rows);
   }
 
   #copyButton(title: string, format: FileFormat, press: () => void): HTMLElement {
-    const label = `Copy ${title}`;
+    const label = word("Copy {what}", { what: word(title) });
     const button = iconButton(ICONS.copy, label, press);
     button.setAttribute("role", "menuitem");
     button.dataset.copy = format;

@@ -3,6 +3,7 @@
 import { type Child, h } from "../dom";
 import type { Effect, EffectRow, RequestLine, SourceRow, WhatIf, WhyStep } from "../scene/generated";
 import { shown } from "../scene/shown";
+import { word } from "../scene/words";
 
 /** Requests the devices for some boxes (`device` is null), or the effect of one; `apply` requests the device itself. */
 export type TryDevice = (ids: readonly string[], device: string | null, apply: boolean) => void;
@@ -35,7 +36,7 @@ export class WhatIfPane {
     this.element = h(
       "details",
       { class: "gl-what-if" },
-      h("summary", {}, "What if it were on another device?"),
+      h("summary", {}, word("What if it were on another device?")),
       this.#body,
     );
     this.element.addEventListener("toggle", () => {
@@ -84,8 +85,8 @@ export class WhatIfPane {
     const select = h(
       "select",
       { change: () => this.#choose() },
-      h("option", { value: "" }, "Choose a device"),
-      h("option", { value: "=" }, "No request"),
+      h("option", { value: "" }, word("Choose a device")),
+      h("option", { value: "=" }, word("No request")),
       ...devices.map(({ name, label }) => h("option", { value: `=${name}` }, label)),
     );
     this.#select = select;

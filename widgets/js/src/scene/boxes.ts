@@ -2,6 +2,7 @@
 import type { SceneEdge, SceneGroup, SceneNode } from "./generated";
 import { ellipsize, type FontName, textWidth } from "./measure";
 import { STACK } from "./shapes";
+import { word } from "./words";
 
 export interface Line {
   readonly text: string;
@@ -52,8 +53,11 @@ export function fullName(node: SceneNode): string {
   return shownName(node.stands_for || node.id, node.label);
 }
 
-function counted(word: string, count: number): string {
-  return `${word} · ${count.toLocaleString("en")} ${count === 1 ? "node" : "nodes"}`;
+function counted(what: string, count: number): string {
+  return word(count === 1 ? "{what} · 1 node" : "{what} · {count} nodes", {
+    what: word(what),
+    count: count.toLocaleString("en"),
+  });
 }
 
 /** The lines of a box: its kind or op, its name, and one detail. The kind is legible without shape and colour. */

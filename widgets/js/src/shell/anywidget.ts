@@ -13,10 +13,10 @@ import { FORWARD_EVENT, LIVE_EVENT, panelOf, SidePanel, settle } from "./side_pa
 /** The part of anywidget's model that is used here. */
 interface Model {
   send(content: unknown, callbacks?: unknown): void;
-  on(event: "comm:close", callback: () => void): void;
+  on(event: "comm:close" | "change:language", callback: () => void): void;
   on(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
   off(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
-  get(name: "home" | "title" | "panel" | "kind"): unknown;
+  get(name: "home" | "title" | "panel" | "kind" | "language"): unknown;
   readonly widget_manager?: Manager;
 }
 
@@ -112,7 +112,12 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
     // A view takes the full height of its panel, and a fixed height between cells.
     const kind = model.get("kind") === "function" ? "function" : "graph";
     if (around) el.style.height = "100%";
-    const { dispose } = core.mount(el, host, { height: around ? "fill" : HEIGHTS[kind], kind, live: true });
+    const { dispose } = core.mount(el, host, {
+      height: around ? "fill" : HEIGHTS[kind],
+      kind,
+      live: true,
+      language: textOf(model.get("language")),
+    });
     const ignore = host.onMessage((message) => {
       // The message comes from a cell that has just ended, so its notebook is the one in use.
       const news = message.type === "unchanged" || (message.type === "change" && message.sent_at > 0);
@@ -168,6 +173,11 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     if (el.isConnected) mounted ??= mountIn(model, el);
     else leaving = setTimeout(leave, LEAVE_MS);
   };
+  model.on("change:language", () => {
+    if (!mounted) return;
+    leave();
+    look();
+  });
   const observer = new ResizeObserver(look);
   observer.observe(el);
   look();

@@ -120,6 +120,7 @@ const picture = object<SavedPicture>({
   message,
   model: maybeText,
   graph_gzip_base64: maybeText,
+  language: maybeText,
   timelines: none,
   steps: none,
 });
@@ -137,6 +138,6 @@ function nestsShallowly({ groups }: Scene): boolean {
 /** The saved picture, with nothing else beside it; null if it is none of ours. */
 export function checkedPicture(value: unknown): SavedPicture | null {
   if (!picture(value) || !nestsShallowly((value as SavedPicture).message.scene)) return null;
-  const { message, model = "", graph_gzip_base64 } = value as SavedPicture;
-  return { message, model, ...(graph_gzip_base64 && { graph_gzip_base64 }) };
+  const { message, model = "", graph_gzip_base64, language } = value as SavedPicture;
+  return { message, model, ...(graph_gzip_base64 && { graph_gzip_base64 }), ...(language && { language }) };
 }

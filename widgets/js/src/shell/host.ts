@@ -33,6 +33,8 @@ export interface MountOptions {
   readonly kind?: "graph" | "function";
   /** Gives the script of the panel below the picture; by default it is loaded from the host. */
   readonly lower?: () => Promise<LowerScript>;
+  /** The language of words: `zh`; English by default. */
+  readonly language?: string | undefined;
   /** The height of the viewer in CSS; "fill" for that of the parent element. */
   readonly height?: string;
 }

@@ -5,6 +5,7 @@ import type { Search } from "../panes/search";
 import { isDifference } from "../scene/differences";
 import type { Geometry } from "../scene/geometry";
 import { ARROWS, type Direction, firstBox, lastBox, PANS, walk } from "../scene/walk";
+import { word } from "../scene/words";
 import type { Choice, ChoiceView } from "./choice";
 import { type Shortcut, shortcutOf } from "./shortcuts";
 
@@ -39,7 +40,7 @@ export class Keyboard {
     this.table = this.#makeShortcuts();
     view.stage.canvas.setAttribute(
       "aria-label",
-      "Graph: arrow keys walk along the lines, question mark lists all keys",
+      word("Graph: arrow keys walk along the lines, question mark lists all keys"),
     );
   }
 

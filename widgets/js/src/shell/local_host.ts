@@ -22,6 +22,8 @@ export interface PictureData {
   readonly message: SceneMessage;
   /** The graph behind the picture, gzipped, in base64; without it the picture stays as it is. */
   readonly graph_gzip_base64?: string;
+  /** The language of words; English by default. */
+  readonly language?: string;
   readonly timelines?: readonly StepTimeline[];
   readonly steps?: RecordedSteps;
 }

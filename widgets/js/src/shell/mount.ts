@@ -1,5 +1,6 @@
 // The entry point: a viewer of a graph, or of a function, in an element of the page.
 import { FunctionPane } from "../panes/function_pane";
+import { speak } from "../scene/words";
 import { installStyle } from "../style/style";
 import type { Handle, Host, MountOptions } from "./host";
 import { liveHost } from "./live_host";
@@ -7,6 +8,7 @@ import { Viewer } from "./viewer";
 
 /** Mounts a viewer in an element. */
 export function mount(element: HTMLElement, host: Host, options: MountOptions = {}): Handle {
+  speak(options.language ?? "");
   installStyle(element);
   const viewer =
     options.kind === "function"

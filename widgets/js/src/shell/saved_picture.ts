@@ -90,6 +90,7 @@ export class SavedPictureView {
         offline: true,
         fixed: !this.#picture.graph_gzip_base64,
         height: HEIGHT,
+        language: this.#picture.language,
       });
       return dispose;
     } catch (error) {

@@ -14,6 +14,7 @@ function start(): void {
     offline: true,
     fixed: !data.graph_gzip_base64,
     height: "fill",
+    language: data.language,
     renderers,
     lower: () => Promise.resolve(lower),
   });

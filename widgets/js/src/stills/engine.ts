@@ -9,6 +9,7 @@ import { fittingScale } from "../scene/fold";
 import type { ChangeMessage, FromViewer, GraphChange, Scene } from "../scene/generated";
 import { Layouts } from "../scene/layouts";
 import type { Geometry, Size } from "../scene/places";
+import { speak } from "../scene/words";
 import { boxesOf, compiled, mainsOf, nothingOf, sceneOf, type Wish } from "./compiler";
 import { toSvg } from "./svg";
 
@@ -26,6 +27,8 @@ interface Drawing {
   readonly adapts: boolean;
   /** With shortcuts: straight lines without labels. */
   readonly fast: boolean;
+  /** The language of words, "" for English. */
+  readonly language: string;
 }
 
 interface Placed {
@@ -76,6 +79,7 @@ async function fitting(scenes: readonly Scene[], drawing: Drawing): Promise<read
 /** The pictures of a scene, or of one of its summaries, as SVG texts: the one to show, and the whole one if that is another. */
 async function pictures(text: string, options: string): Promise<string> {
   const drawing = JSON.parse(options) as Drawing;
+  speak(drawing.language);
   const found = await fitting(JSON.parse(text) as readonly Scene[], drawing);
   return JSON.stringify(found.map(({ scene, places }) => toSvg(scene, places, drawing)));
 }

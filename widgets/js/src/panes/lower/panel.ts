@@ -1,6 +1,7 @@
 // The panel below the picture: one pane at a time, chosen by tabs.
 import { h, iconButton } from "../../dom";
 import type { FromKernel, Scene } from "../../scene/generated";
+import { word } from "../../scene/words";
 import { ICONS } from "../../style/icons";
 import type { LowerActions, LowerPane } from "./pane";
 
@@ -20,7 +21,7 @@ export class LowerPanel {
     const id = (pane: LowerPane): string => `gl-lower-${serial}-${pane.name}`;
     this.#tabs = panes.map((pane) => {
       const attributes = { id: `${id(pane)}-tab`, type: "button", role: "tab", "aria-controls": id(pane) };
-      return h("button", { ...attributes, click: () => this.show(pane.name) }, pane.title);
+      return h("button", { ...attributes, click: () => this.show(pane.name) }, word(pane.title));
     });
     for (const pane of panes) {
       pane.element.id = id(pane);
@@ -30,13 +31,13 @@ export class LowerPanel {
     }
     const tabs = h(
       "div",
-      { class: "gl-tabs", role: "tablist", "aria-label": "Panel below the picture" },
+      { class: "gl-tabs", role: "tablist", "aria-label": word("Panel below the picture") },
       ...this.#tabs,
     );
     tabs.addEventListener("keydown", (event) => this.#tabKey(event));
     this.element = h(
       "section",
-      { class: "gl-lower", "aria-label": "Runs", hidden: true },
+      { class: "gl-lower", "aria-label": word("Runs"), hidden: true },
       h(
         "header",
         {},

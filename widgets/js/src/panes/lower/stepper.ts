@@ -4,8 +4,10 @@ import { h, iconButton, reason } from "../../dom";
 import type { FromKernel, LiveRun, LiveStepRequest, Scene, StepsMessage } from "../../scene/generated";
 import { shown } from "../../scene/shown";
 import { condition, DEAD, isBad, type Situation, Steps, type Test, type Token, testsOf } from "../../scene/steps";
+import { word } from "../../scene/words";
 import { ICONS } from "../../style/icons";
 import type { LowerActions, LowerPane } from "./pane";
+import { type Guess, Prediction } from "./prediction";
 import { StepMarks } from "./step_marks";
 
 const PLAY_MS = 700;
@@ -41,6 +43,12 @@ export class StepperPane implements LowerPane {
   #boxes: Readonly<Record<string, string>> = {};
   #done = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
+  readonly #prediction = new Prediction(
+    () => this.#step(),
+    () => this.#show(false),
+  );
+  /** The student's prediction of the step that is being made. */
+  #guess: Guess | null = null;
   #selection: ReadonlySet<string> = new Set();
   #isShown = false;
 
@@ -53,19 +61,19 @@ export class StepperPane implements LowerPane {
       max: "0",
       value: "0",
       class: "gl-step-slider",
-      "aria-label": "Step of the run",
+      "aria-label": word("Step of the run"),
       input: () => this.#go(Number(this.#slider.value), false),
     });
     this.#play = iconButton(ICONS.play, "Play or pause (y)", () => this.#toggle());
     this.#predicate = h("input", {
       type: "text",
       placeholder: "max > 10",
-      "aria-label": "Stop where this holds",
-      title: "A condition such as max > 10, iteration == 3, dead, or a part of a name",
+      "aria-label": word("Stop where this holds"),
+      title: word("A condition such as max > 10, iteration == 3, dead, or a part of a name"),
     });
     this.controls = h(
       "div",
-      { class: "gl-lower-controls", role: "toolbar", "aria-label": "Stepper" },
+      { class: "gl-lower-controls", role: "toolbar", "aria-label": word("Stepper") },
       iconButton(ICONS.stepBack, "One step back (,)", () => this.#back()),
       this.#play,
       iconButton(ICONS.stepOn, "One step: the next node runs (.)", () => this.#step()),
@@ -78,21 +86,22 @@ export class StepperPane implements LowerPane {
       "div",
       { class: "gl-stepper" },
       this.#said,
+      this.#prediction.element,
       h(
         "div",
         { class: "gl-step-stops" },
-        h("span", {}, "Run to"),
-        h("label", {}, this.#onBad, " NaN or Inf"),
-        h("label", {}, "where ", this.#predicate),
+        h("span", {}, word("Run to")),
+        h("label", {}, this.#onBad, ` ${word("NaN or Inf")}`),
+        h("label", {}, `${word("where")} `, this.#predicate),
         h(
           "button",
           {
             type: "button",
             class: "gl-link",
-            title: "Breakpoint at the selected boxes, or remove it (b)",
+            title: word("Breakpoint at the selected boxes, or remove it (b)"),
             click: () => this.#breakpoint(),
           },
-          "+ the selected boxes",
+          word("+ the selected boxes"),
         ),
         this.#breaks,
       ),
@@ -127,6 +136,7 @@ export class StepperPane implements LowerPane {
 
   select(ids: ReadonlySet<string>): void {
     this.#selection = ids;
+    if (ids.size === 1 && this.#isShown) this.#prediction.choose([...ids][0] ?? "");
   }
 
   receive(message: FromKernel): void {
@@ -168,6 +178,7 @@ export class StepperPane implements LowerPane {
     }
     const asked = this.#pending;
     this.#pending = null;
+    if (live && live.state !== "runs" && live.row >= 0 && this.#front > 0) this.#judge(live.row);
     this.#show(asked !== null && this.#done === before + 1);
     if (!live || live.state === "over") return this.#pause();
     const unfinished = live.is_on_way ? (asked ?? this.#unfinished) : null;
@@ -215,8 +226,35 @@ export class StepperPane implements LowerPane {
   }
 
   #step(): void {
+    const isAtEnd = !this.#isLive && this.#done >= this.#front;
+    if (this.#prediction.on && !isAtEnd) {
+      this.#pause();
+      this.#guess = this.#prediction.take();
+      if (!this.#guess) return;
+      if (!this.#isLive) this.#judge(this.#done);
+    }
     if (this.#isLive) this.#goOn(request("step"));
     else this.#go(this.#done + 1);
+  }
+
+  /** Compares the prediction with a run. */
+  #judge(run: number): void {
+    const [steps, guess] = [this.#steps, this.#guess];
+    this.#guess = null;
+    if (!steps || !guess || run < 0) return;
+    const before = steps.situation(run, this.#box).boxes;
+    const couldRun = (name: string): boolean => this.#couldRun(name, before);
+    this.#prediction.judge(guess, { name: steps.name(run), box: this.#box(run), text: steps.text(run), couldRun });
+  }
+
+  /** True for a box that waits for nothing: all boxes with lines to it have run, and it has not. */
+  #couldRun(name: string, boxes: Situation["boxes"]): boolean {
+    const scene = this.#actions.scene();
+    const id = this.#boxes[name] ?? name;
+    const node = scene?.nodes.find((other) => other.id === id);
+    if (!scene || !node || boxes.has(id)) return false;
+    const far = new Map(scene.nodes.map((other) => [other.id, other.stands_for || other.id]));
+    return scene.edges.every(({ source, target }) => target !== id || boxes.has(far.get(source) ?? source));
   }
 
   #back(): void {
@@ -338,7 +376,7 @@ export class StepperPane implements LowerPane {
     const live = this.#live;
     if (!live || this.#done < this.#front) return "";
     if (live.state === "runs") return ". It still runs";
-    if (live.state === "waits") return `. Next: ${live.next}`;
+    if (live.state === "waits") return this.#prediction.on ? "" : `. Next: ${live.next}`;
     return live.error ? `. The run has failed: ${live.error}` : ". The run is over";
   }
 

@@ -5,6 +5,7 @@ import { bytes, duration, totals, type Window, zoomed } from "../../scene/bars";
 import type { FromKernel, StepTimeline, TimelinesMessage } from "../../scene/generated";
 import { curvesOf } from "../../scene/memory";
 import { shown } from "../../scene/shown";
+import { word } from "../../scene/words";
 import { ICONS } from "../../style/icons";
 import { Chart } from "./chart";
 import { MemoryTable } from "./memory";
@@ -18,7 +19,7 @@ export class TimelinePane implements LowerPane {
   readonly controls: HTMLElement;
   readonly element: HTMLElement;
   readonly #actions: LowerActions;
-  readonly #choices = h("select", { "aria-label": "Which timeline", change: () => this.#show() });
+  readonly #choices = h("select", { "aria-label": word("Which timeline"), change: () => this.#show() });
   readonly #said = h("p", { class: "gl-timeline-said", role: "status" });
   #key = "";
   #timelines: readonly StepTimeline[] = [];
