@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.frontend import MadeCall
 from graphcore.frontends.torch_calls.keeping import Kept, kept_settings
-from graphcore.frontends.torch_calls.special import refusal
-from graphcore.frontends.torch_calls.tracing import Recording, finished, graph_of, named_tensors
+from graphcore.frontends.torch_calls.special import unwrapped
+from graphcore.frontends.torch_calls.tracing import Recording, called, graph_of, named_tensors
 from graphcore.frontends.torch_calls.watching import WatchedRecorder
-from graphcore.frontends.torch_calls.wrappers import without_wrappers
 
 if TYPE_CHECKING:
     from graphcore.frontends.frontend import Call
@@ -36,10 +34,8 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
     Raises:
         InvalidArgumentError: the call fails before any operation.
     """
-    function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
-    refused = refusal(function)
-    if refused:
-        raise InvalidArgumentError(refused)
+    inner = unwrapped(call)
+    function, args, kwargs = inner.function, inner.args, inner.kwargs
     kept = Kept()
     recorder = WatchedRecorder(record, kept)
     owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
@@ -49,18 +45,10 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
         _name_modules(recorder, {"": owner, **kwargs})
         for name, tensor in named_tensors(function, args, kwargs):
             recorder.add_input(name, tensor)
-    result, error = None, None
     try:
-        with ExitStack() as stack:
-            for context in (kept_settings(), _uncompiled(), _followed(recorder), _as_if_unwatched(), recorder):
-                stack.enter_context(context)
-            try:
-                result = finished(function(*args, **kwargs))
-            except Exception as raised:  # noqa: BLE001 - a user's function may raise anything, which the picture says
-                error = raised
-        if error is not None and not recorder.failed and any(node.kind == "op" for node in recorder.nodes):
-            recorder.add_failure(error)
-        source = graph_of(call, Recording(recorder, result, error))
+        around = kept_settings(), _uncompiled(), _followed(recorder), _as_if_unwatched()
+        result, error = called(function, args, kwargs, recorder, *around)
+        source = graph_of(inner, Recording(recorder, result, error))
         result = _apart(result, kept)
     finally:
         kept.set_back()

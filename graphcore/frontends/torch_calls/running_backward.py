@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.frontend import MadeCall
 from graphcore.frontends.torch_calls.autograd import GradientRecorder, is_end
 from graphcore.frontends.torch_calls.copying import Copies, Twins
 from graphcore.frontends.torch_calls.keeping import kept_settings
 from graphcore.frontends.torch_calls.recording import torch
-from graphcore.frontends.torch_calls.special import refusal
+from graphcore.frontends.torch_calls.special import unwrapped
 from graphcore.frontends.torch_calls.surroundings import untouched
 from graphcore.frontends.torch_calls.tracing import add_gradients, graph_of, mark_failure, record
-from graphcore.frontends.torch_calls.wrappers import without_wrappers
 
 if TYPE_CHECKING:
     from graphcore.frontends.frontend import Call
@@ -28,14 +25,10 @@ def make_with_gradients(call: Call, watch: RunRecord) -> MadeCall:
     Raises:
         InvalidArgumentError: the call fails before any operation.
     """
-    function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
-    refused = refusal(function)
-    if refused:
-        raise InvalidArgumentError(refused)
-    plain = replace(call, function=function, args=args, kwargs=kwargs)
+    inner = unwrapped(call)
     with untouched(), kept_settings():
-        made = record(plain, Copies(torch, Twins()), GradientRecorder)
-        source = graph_of(plain, made)
+        made = record(inner, Copies(torch, Twins()), GradientRecorder)
+        source = graph_of(inner, made)
         _give_values(made.recorder, watch)
         if made.error is None:
             backward = add_gradients(source, made)

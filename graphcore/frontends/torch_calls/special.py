@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.torch_calls.recording import Recorder, tensors_of
-from graphcore.frontends.torch_calls.wrappers import inside
+from graphcore.frontends.torch_calls.wrappers import inside, without_wrappers
 from graphcore.frontends.torch_reader.objects import is_class
+
+if TYPE_CHECKING:
+    from graphcore.frontends.frontend import Call
 
 torch: Any = import_module("torch")
 _overrides: Any = import_module("torch.overrides")
 _fakes: Any = import_module("torch._subclasses.fake_tensor")
 
 
-def refusal(function: Any) -> str:
-    """The reason for which a call cannot be followed, "" if it can."""
+def unwrapped(call: Call) -> Call:
+    """The call of what is inside of wrappers, which fix arguments, compile or distribute.
+
+    Raises:
+        InvalidArgumentError: it cannot be followed.
+    """
+    function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
     owner = getattr(function, "__self__", function)
     if is_class(owner, "ScriptModule", "torch.jit") or is_class(owner, "ScriptFunction", "torch"):
-        return "A scripted module runs outside of Python, so that its call cannot be followed. Show the module itself: gc.show(model)"
-    return ""
+        raise InvalidArgumentError(
+            "A scripted module runs outside of Python, so that its call cannot be followed. Show the module itself: gc.show(model)"
+        )
+    return replace(call, function=function, args=args, kwargs=kwargs)
 
 
 def unwrap_parts(root: Any) -> None:

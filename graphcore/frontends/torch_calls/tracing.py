@@ -27,9 +27,8 @@ from graphcore.frontends.torch_calls.failures import Failure, TypesDifferError, 
 from graphcore.frontends.torch_calls.keras_layers import follow_layers, layers_in, states_of_layers
 from graphcore.frontends.torch_calls.recording import Originals, Recorder, States, tensors_of
 from graphcore.frontends.torch_calls.remarks import remarks_on
-from graphcore.frontends.torch_calls.special import follow_lazy_modules, refusal, unwrap_parts
+from graphcore.frontends.torch_calls.special import follow_lazy_modules, unwrap_parts, unwrapped
 from graphcore.frontends.torch_calls.surroundings import untouched
-from graphcore.frontends.torch_calls.wrappers import without_wrappers
 from graphcore.frontends.torch_reader.placing import placed_states
 from graphcore.remarks import remark
 
@@ -64,13 +63,9 @@ def trace(call: Call) -> ForeignGraph:
     Raises:
         InvalidArgumentError: the call fails before any operation.
     """
-    function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
-    refused = refusal(function)
-    if refused:
-        raise InvalidArgumentError(refused)
-    plain = replace(call, function=function, args=args, kwargs=kwargs)
+    inner = unwrapped(call)
     with untouched():
-        return _drawn(plain)
+        return _drawn(inner)
 
 
 def _drawn(call: Call) -> ForeignGraph:
@@ -137,21 +132,33 @@ def record(call: Call, copies: Copies, kind: Callable[[States, Originals], Recor
         for mode in modes:
             if isinstance(mode, _fakes.FakeTensorMode):
                 follow_lazy_modules(module, recorder, mode, states)
+    result, error = called(function, args, kwargs, recorder, *modes)
+    return Recording(recorder, result, error, dict(reversed(copies.modules)))
+
+
+def called(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    recorder: Recorder,
+    *around: AbstractContextManager[object],
+) -> tuple[Any, Exception | None]:
+    """The result of a call that a recorder follows within some blocks, and the error of one that fails."""
     result, error = None, None
     with ExitStack() as stack:
-        for context in (*modes, recorder):
+        for context in (*around, recorder):
             stack.enter_context(context)
         try:
-            result = finished(function(*args, **kwargs))
+            result = _finished(function(*args, **kwargs))
         except Exception as raised:  # noqa: BLE001 - a user's function may raise anything, which the picture says
             error = raised
     if error is not None and not recorder.failed and any(node.kind == "op" for node in recorder.nodes):
         recorder.add_failure(error)
-    return Recording(recorder, result, error, dict(reversed(copies.modules)))
+    return result, error
 
 
-def finished(result: Any) -> Any:
-    """A result, of a generator that which it yields: its body runs only when it is asked."""
+def _finished(result: Any) -> Any:
+    """The result of a call; of a generator the values, since its body runs when they are taken."""
     return list(islice(result, _MOST_ITEMS)) if isinstance(result, GeneratorType) else result
 
 
@@ -236,7 +243,7 @@ def _states(copies: Copies) -> dict[int, tuple[str, str]]:
     return states
 
 
-def named_tensors(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def named_tensors(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The tensors among the arguments, named as the parameters are."""
     called = function.forward if isinstance(function, torch.nn.Module) else function
     try:
