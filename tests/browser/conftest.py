@@ -17,21 +17,12 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Viewp
 from tests.browser.notebook_page import READY_MS, NotebookPage, prepare
 from tests.browser.server import LabServer
 from tests.browser.traffic import Traffic, outside_blocker
-from tests.support.tools.find_browser import ADVICE, find_browser
+from tests.support.tools.find_browser import ADVICE, QUIET, find_browser
 
 expect.set_options(timeout=READY_MS)
 
 VIEWPORT: ViewportSize = {"width": 1600, "height": 1000}
-CHROMIUM_OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    *outside_blocker(),
-]
+CHROMIUM_OPTIONS = [*QUIET, *outside_blocker()]
 # A promise that is awaited for long may be "garbage collected", hence the flag.
 STARTED = """() => {
   const app = window.jupyterapp;

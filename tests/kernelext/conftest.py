@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -56,8 +57,8 @@ def few_objects() -> None:
     gc.freeze()
 
 
-@pytest.fixture
-def shell() -> Iterator[NotebookShell]:
+@contextmanager
+def notebook_shell() -> Iterator[NotebookShell]:
     """A fresh shell, the one that `get_ipython()` gives, and a fresh default graph."""
     reset_default_graph()
     config = Config()
@@ -66,11 +67,20 @@ def shell() -> Iterator[NotebookShell]:
     shell = NotebookShell.instance(config=config)
     shell.request = {}
     shell.colors = "nocolor"
-    yield shell
-    close: Any = shell.atexit_operations
-    atexit.unregister(close)
-    close()
-    NotebookShell.clear_instance()
+    try:
+        yield shell
+    finally:
+        close: Any = shell.atexit_operations
+        atexit.unregister(close)
+        close()
+        NotebookShell.clear_instance()
+
+
+@pytest.fixture
+def shell() -> Iterator[NotebookShell]:
+    """A fresh shell and a fresh default graph for a test."""
+    with notebook_shell() as shell:
+        yield shell
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -11,14 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 import graphcore as gc
 from graphcore.graph import live_graphs, reset_default_graph
 from kernelext.cells import CellTracker
 from kernelext.guard import Guard
-from tests.kernelext.conftest import NotebookShell
+from tests.kernelext.conftest import NotebookShell, notebook_shell
 
 THIRDS: Final = "gc.constant_initializer(0.3)"
 REPLICATED: Final = (
@@ -114,26 +111,16 @@ FIRST: Final = dict.fromkeys(CELLS, 0)
 @contextmanager
 def notebook() -> Iterator[NotebookShell]:
     """A shell with cell ownership."""
+    with notebook_shell() as shell:
+        tracker = CellTracker(shell, live_graphs, lambda _run, _failed: None, Guard())
+        tracker.start()
+        shell.catch(Exception, _say_nothing)
+        try:
+            shell.run("import graphcore as gc", "import")
+            yield shell
+        finally:
+            tracker.stop()
     reset_default_graph()
-    config = Config()
-    config.HistoryManager.enabled = False
-    InteractiveShell.clear_instance()
-    shell = NotebookShell.instance(config=config)
-    shell.request = {}
-    shell.colors = "nocolor"
-    tracker = CellTracker(shell, live_graphs, lambda _run, _failed: None, Guard())
-    tracker.start()
-    shell.catch(Exception, _say_nothing)
-    try:
-        shell.run("import graphcore as gc", "import")
-        yield shell
-    finally:
-        tracker.stop()
-        close: Any = shell.atexit_operations
-        atexit.unregister(close)
-        close()
-        NotebookShell.clear_instance()
-        reset_default_graph()
 
 
 def _say_nothing(*_args: object, **_named: object) -> None:

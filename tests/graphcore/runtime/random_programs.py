@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+from hypothesis import strategies as st
 
 import graphcore as gc
 from tests.graphcore.runtime.loop_graphs import cond, enter, op, while_loop
@@ -15,6 +16,8 @@ _BINARY = ("AddV2", "Sub", "Mul", "Maximum", "Minimum")
 _UNARY = ("Tanh", "Neg", "Abs", "Sigmoid")
 _MAX_DEPTH = 3
 HANDLE = "the_variable"
+
+NUMBERS: Final = st.lists(st.integers(0, 2**16), min_size=30, max_size=160)
 
 
 class Choices:
@@ -156,3 +159,24 @@ def after(nodes: Sequence[Any], make: Callable[[], Any]) -> Any:
     """The result of `make` within control dependencies on `nodes`."""
     with gc.control_dependencies(list(nodes)):
         return make()
+
+
+def outcome(program: Program, session: gc.Session, feeds: dict[Any, Any]) -> list[Any]:
+    """All values of two runs, the variable after them, and for tensors on branches the value or "dead"."""
+    session.run(program.start)
+    values = [plain(value) for _ in range(2) for value in session.run([*program.values, program.end], feeds)]
+    values.append(plain(session.run(program.state)))
+    for tensor in program.inner:
+        session.run(program.start)
+        try:
+            values.append(plain(session.run(tensor, feeds)))
+        except gc.errors.InvalidArgumentError as error:
+            values.append(("dead", error.message))
+    return values
+
+
+def plain(value: Any) -> tuple[str, Any]:
+    """A value for bitwise comparison, from an array or a scalar."""
+    array = np.asarray(value)
+    assert np.isfinite(array).all()
+    return str(array.dtype), array.tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import graphcore
+from tests.support.joined_threads import graph_without_threads_left
 
 gc: Any = graphcore  # its namespaces are found on demand
 train: Any = gc.train
@@ -19,12 +19,8 @@ training: Any = gc.contrib.training
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[graphcore.Graph]:
-    before = set(threading.enumerate())
-    with gc.Graph().as_default() as graph:
+    with graph_without_threads_left() as graph:
         yield graph
-    for thread in set(threading.enumerate()) - before:
-        thread.join(5)
-        assert not thread.is_alive(), f"{thread.name} runs on"
 
 
 def taken(fetches: Any) -> list[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import graphcore
+from tests.support.joined_threads import graph_without_threads_left
 
 gc: Any = graphcore  # its namespaces are found on demand
 train: Any = gc.train
@@ -20,12 +21,8 @@ train: Any = gc.train
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[graphcore.Graph]:
-    before = set(threading.enumerate())
-    with gc.Graph().as_default() as graph:
+    with graph_without_threads_left() as graph:
         yield graph
-    for thread in set(threading.enumerate()) - before:
-        thread.join(5)
-        assert not thread.is_alive(), f"{thread.name} runs on"
 
 
 @pytest.fixture

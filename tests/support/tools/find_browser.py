@@ -23,21 +23,21 @@ ADVICE = (
     f"macOS: brew install --cask google-chrome; anywhere: python -m playwright install --with-deps chromium) "
     f"or set {VARIABLE} to the path of its program."
 )
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+"""The options of a browser that asks nothing, and nothing of the network."""
 
 
 def launch_arguments(profile: str) -> list[str]:
     """The options for a quiet browser that needs neither a screen nor the network."""
-    return [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={profile}",
-    ]
+    return ["--headless", *QUIET, f"--user-data-dir={profile}"]
 
 
 def renders(program: str) -> bool:

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
-from tests.graphcore.runtime.partitions.test_random_placements import outcome, scatter
-from tests.graphcore.runtime.random_programs import Program
-from tests.graphcore.runtime.test_engines_agree import NUMBERS
+from tests.graphcore.runtime.partitions.test_random_placements import scatter
+from tests.graphcore.runtime.random_programs import NUMBERS, Program, outcome
 
 # Dask's threads in this process use the module random while Hypothesis draws, which takes that for a strategy's doing.
 pytestmark = [

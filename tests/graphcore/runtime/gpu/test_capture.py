@@ -14,8 +14,7 @@ import graphcore as gc
 from graphcore.kernel_context import on_host
 from graphcore.runtime.gpu.gpu import Gpu
 from tests.graphcore.runtime.gpu.test_random_graphs_on_gpus import X
-from tests.graphcore.runtime.random_programs import Program
-from tests.graphcore.runtime.test_engines_agree import NUMBERS
+from tests.graphcore.runtime.random_programs import NUMBERS, Program
 from tests.support.strict_cupy import PinnedMemory, Stream, StrictCupy
 
 tf: Any = gc  # names that are loaded on demand

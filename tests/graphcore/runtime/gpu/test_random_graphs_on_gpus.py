@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
-from tests.graphcore.runtime.partitions.test_random_placements import outcome, partial_outcome, scatter
-from tests.graphcore.runtime.random_programs import Program
-from tests.graphcore.runtime.test_engines_agree import NUMBERS
+from tests.graphcore.runtime.partitions.test_random_placements import partial_outcome, scatter
+from tests.graphcore.runtime.random_programs import NUMBERS, Program, outcome
 from tests.support.strict_cupy import StrictCupy
 
 DEVICES: Final = [f"/job:localhost/replica:0/task:0/device:{device}" for device in ("CPU:0", "GPU:0", "GPU:1")]

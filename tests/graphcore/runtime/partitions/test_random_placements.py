@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.runtime.partitions.partitioned_program import PartitionedProgram
-from tests.graphcore.runtime.random_programs import Program
-from tests.graphcore.runtime.test_engines_agree import NUMBERS, plain
+from tests.graphcore.runtime.random_programs import NUMBERS, Program, outcome, plain
 
 DEVICES: Final = [f"/job:localhost/replica:0/task:0/device:CPU:{number}" for number in range(3)]
 
@@ -26,20 +25,6 @@ def scatter(graph: gc.Graph, choices: Sequence[int], devices: Sequence[str] = DE
         is_free = not any(dtype.is_ref or dtype is gc.resource for dtype in types)
         if is_free or not node.input_types:
             node.assigned_device = devices[choices[number % len(choices)] % len(devices)]
-
-
-def outcome(program: Program, session: gc.Session, feeds: dict[Any, Any]) -> list[Any]:
-    """All values of two runs, the variable after them, and for tensors on branches the value or "dead"."""
-    session.run(program.start)
-    found = [plain(value) for _ in range(2) for value in session.run([*program.values, program.end], feeds)]
-    found.append(plain(session.run(program.state)))
-    for tensor in program.inner:
-        session.run(program.start)
-        try:
-            found.append(plain(session.run(tensor, feeds)))
-        except gc.errors.InvalidArgumentError as error:
-            found.append(("dead", error.message))
-    return found
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
