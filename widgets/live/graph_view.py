@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from widgets import messages, requests
 from widgets.function import FunctionSession, opened_from
 from widgets.live.live_view import LiveView
 from widgets.messages import FunctionClosedMessage
-from widgets.overlays import Combine, Overlay, Scale
+from widgets.overlays import Overlay
 from widgets.port import Port
 from widgets.render.saved_picture import TakenPicture
 from widgets.render.static_display import to_static_html
@@ -107,22 +107,16 @@ class GraphView(LiveView):
         """
         self._port.choose(renderer=renderer, lens=lens, mirror=mirror)
 
-    def overlay(
-        self,
-        numbers: Any,
-        *,
-        title: str = "Numbers",
-        unit: str = "",
-        combine: Combine = "sum",
-        scale: Scale = "log",
-        thresholds: Sequence[float] = (),
-    ) -> Overlay:
-        """Put numbers on the graph, and show them; see `widgets.add_overlay`.
+    def overlay(self, numbers: Any, **options: Any) -> Overlay:
+        """Put numbers on the graph, and show them.
+
+        Args:
+            numbers, options: those of `widgets.add_overlay`, such as `title="Time", unit="ms"`.
 
         Raises:
             GraphError: as there.
         """
-        overlay = add_overlay(self.graph, numbers, title=title, unit=unit, combine=combine, scale=scale, thresholds=thresholds)
+        overlay = add_overlay(self.graph, numbers, **options)
         self.choose(lens=overlay.name)
         self.refresh()
         return overlay

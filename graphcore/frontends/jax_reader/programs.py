@@ -24,6 +24,7 @@ from graphcore.frontends.foreign import (
     WeightRef,
 )
 from graphcore.frontends.jax_reader.backward import GRADIENTS, Pairing, is_backward, without_words
+from graphcore.frontends.jax_reader.equations import opened
 from graphcore.frontends.jax_reader.places import is_of_user
 from graphcore.frontends.runners.jax_run import JaxRunner, Places
 from graphcore.frontends.unique_names import UniqueNames
@@ -273,12 +274,6 @@ class Body:
     def unique(self, name: str) -> str:
         """The name, or the first free one like it."""
         return self._names.unique(name or "value")
-
-
-def opened(value: Any) -> tuple[Any, Sequence[Any]]:
-    """A jaxpr and its constants."""
-    inner = getattr(value, "jaxpr", value)
-    return inner, list(getattr(value, "consts", ()) or ())
 
 
 def arg_names(jaxpr: Any) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphcore.frontends.jax_reader.programs import JaxprReader, opened
+from graphcore.frontends.jax_reader.equations import opened
+from graphcore.frontends.jax_reader.programs import JaxprReader
 from graphcore.source import SourceLocation
 
 _NOT_DRAWING: Final = frozenset(

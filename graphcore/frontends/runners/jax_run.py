@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.jax_reader.equations import CALLS, only_body, opened, results_of
 from graphcore.runtime.runners import inner_call
 
 if TYPE_CHECKING:
@@ -16,21 +16,8 @@ if TYPE_CHECKING:
 
 MAX_TURNS: Final = 1000
 """The most iterations of a loop that run equation by equation; a longer scan, and the rest of a longer while, run as JAX runs them."""
-_INLINE: Final = frozenset(
-    [
-        "jit",
-        "pjit",
-        "closed_call",
-        "core_call",
-        "remat",
-        "remat2",
-        "checkpoint",
-        "custom_jvp_call",
-        "custom_vjp_call",
-        "custom_vjp_call_jaxpr",
-    ]
-)
-"""Primitives that only call the body that they hold."""
+_INLINE: Final = CALLS | {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
+"""Primitives whose bodies run here."""
 
 
 @dataclass(slots=True)
@@ -143,14 +130,14 @@ class _Evaluation:
             results = self._inline(eqn, inputs, call)
         elif word in self._strategies:
             results = self._strategies[word](eqn, inputs, call)
-        return _bound(eqn, inputs) if results is None else results
+        return results_of(eqn, inputs) if results is None else results
 
     def _inline(self, eqn: Any, inputs: list[Any], call: _Call) -> list[Any] | None:
-        held = [(key, value) for key, value in eqn.params.items() if type(value).__name__ in {"Jaxpr", "ClosedJaxpr"}]
-        if len(held) != 1:
+        body = only_body(eqn)
+        if body is None:
             return None
-        role, value = held[0]
-        jaxpr, consts = _opened(value)
+        role, value = body
+        jaxpr, consts = opened(value)
         if len(jaxpr.invars) != len(inputs) or len(jaxpr.constvars) != len(consts):
             return None
         return self.run(jaxpr, consts, inputs, call.of(role))
@@ -159,7 +146,7 @@ class _Evaluation:
         branches = eqn.params["branches"]
         chosen = min(max(int(inputs[0]), 0), len(branches) - 1)
         role = ("else", "then")[chosen] if len(branches) == 2 else f"branch_{chosen}"
-        return self.run(*_opened(branches[chosen]), inputs[1:], call.of(role))
+        return self.run(*opened(branches[chosen]), inputs[1:], call.of(role))
 
     def _scan(self, eqn: Any, inputs: list[Any], call: _Call) -> list[Any] | None:
         params = eqn.params
@@ -167,7 +154,7 @@ class _Evaluation:
         if not 0 < length <= MAX_TURNS:
             return None
         numpy: Any = sys.modules["jax"].numpy
-        jaxpr, held = _opened(params["jaxpr"])
+        jaxpr, held = opened(params["jaxpr"])
         fixed, carry, scanned = inputs[:consts], inputs[consts : consts + carried], inputs[consts + carried :]
         turns = range(length - 1, -1, -1) if params["reverse"] else range(length)
         rows: list[list[Any]] = []
@@ -183,12 +170,12 @@ class _Evaluation:
         params = eqn.params
         first, second = int(params["cond_nconsts"]), int(params["cond_nconsts"]) + int(params["body_nconsts"])
         of_cond, of_body, state = inputs[:first], inputs[first:second], inputs[second:]
-        condition, body = _opened(params["cond_jaxpr"]), _opened(params["body_jaxpr"])
+        condition, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
         for _ in range(MAX_TURNS):
             if not bool(self.run(*condition, [*of_cond, *state], call.of("cond"))[0]):
                 return state
             state = self.run(*body, [*of_body, *state], call.of("body"))
-        return _bound(eqn, [*of_cond, *of_body, *state])
+        return results_of(eqn, [*of_cond, *of_body, *state])
 
 
 @dataclass(slots=True)
@@ -214,23 +201,6 @@ class _Call:
         call = inner_call(self.around, self.name, self.bodies[role])
         count = self.runs[call] = self.runs.get(call, 0) + 1
         return inner_call(self.around, self.name, self.bodies[role], count)
-
-
-def _bound(eqn: Any, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of the primitive of an equation."""
-    primitive = eqn.primitive
-    params = primitive.get_bind_params(eqn.params)
-    functions: Sequence[Any] = ()
-    if isinstance(params, tuple):  # in versions before 0.10
-        functions, params = params
-    with getattr(eqn.ctx, "manager", nullcontext()):
-        outputs = primitive.bind(*functions, *inputs, **params)
-    return list(outputs) if primitive.multiple_results else [outputs]
-
-
-def _opened(value: Any) -> tuple[Any, Sequence[Any]]:
-    """A jaxpr and its constants."""
-    return getattr(value, "jaxpr", value), list(getattr(value, "consts", ()) or ())
 
 
 def _value(var: Any, values: Mapping[Any, Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from graphcore.api.gradients.explanation import GradientCut, GradientExplanation
 from graphcore.api.gradients.of_jax.arrays import arrays_of, call_of, chosen
 from graphcore.api.gradients.of_jax.cuts import cuts_of, not_finite
-from graphcore.api.gradients.of_jax.program import Program, finite, ways, zero
+from graphcore.api.gradients.of_jax.evaluated import EvaluatedProgram, finite, ways, zero
 from graphcore.errors import GraphError
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.jax_reader.calls import traced
@@ -46,7 +46,7 @@ def explain_jax(y: Any, x: Any) -> GradientExplanation:
         return GradientExplanation(y=title, x=name, error=tidied(result.error))
     names = arg_names(result.closed.jaxpr)
     try:
-        program = Program(result.closed, result.arguments)
+        program = EvaluatedProgram(result.closed, result.arguments)
     except GraphError as error:
         return GradientExplanation(y=title, x=name, error=error.message)
     keys = program.keys_of(array)
@@ -56,7 +56,7 @@ def explain_jax(y: Any, x: Any) -> GradientExplanation:
     return _explained(program, keys, title, name, array)
 
 
-def _explained(program: Program, keys: Sequence[int], title: str, name: str, array: Any) -> GradientExplanation:
+def _explained(program: EvaluatedProgram, keys: Sequence[int], title: str, name: str, array: Any) -> GradientExplanation:
     cuts = cuts_of(program, keys, name)
     arrived = [program.cotangent[key] for key in keys if key in program.cotangent]
     kind = f"{array.dtype} {list(array.shape)}"
