@@ -14,7 +14,7 @@ from graphcore.api.ops import snake_case
 from graphcore.definitions import FunctionDef
 from graphcore.difference import GraphDiff, difference_graph
 from graphcore.graph import Graph, get_default_graph
-from graphcore.placement.last_placer import last_placer
+from graphcore.placement.placer import last_placer
 from graphcore.plumbing import FEEDABLE
 from graphcore.registry import op_registry
 

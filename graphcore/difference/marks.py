@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from graphcore.difference.text import counts_text
+from graphcore.difference.diff import counts_text
 from graphcore.graph.attached import Attached
 
 MarkKind = Literal["added", "removed", "changed", "renamed", "moved", "follows"]

@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from graphcore.definitions import FunctionDefLibrary, GradientDef, OpDef
-from graphcore.difference.across_text import names_of_groups, text_of_group
-from graphcore.difference.diff import GraphDiff
+from graphcore.difference.diff import GraphDiff, counts_text, diff_text, names_of_groups, text_of_group
 from graphcore.difference.marks import Mark, Marks, OldEdge, shown_difference
 from graphcore.difference.scopes import scope_of_renaming
 from graphcore.difference.state import GraphState, NodeState
-from graphcore.difference.text import counts_text, diff_text
 from graphcore.difference.wiring import CONTROL, parse_input
 from graphcore.dtypes import INVALID
 from graphcore.functions.library import names_in_node

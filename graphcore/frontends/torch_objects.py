@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph
 from graphcore.frontends.runners.torch_program_run import ProgramRunner
+from graphcore.frontends.torch_reader.exported_program import limits_text
 from graphcore.frontends.torch_reader.fx_graph import FxReader
 from graphcore.frontends.torch_reader.objects import is_class
 from graphcore.frontends.torch_reader.placing import placed_states
-from graphcore.frontends.torch_reader.program import limits_text
 from graphcore.frontends.torch_reader.signature import State
 
 if TYPE_CHECKING:

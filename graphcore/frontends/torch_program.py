@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.runners.torch_program_run import ProgramRunner, loaded
 from graphcore.frontends.torch_reader.archive import Archive, inner_names
-from graphcore.frontends.torch_reader.program import ProgramReader
+from graphcore.frontends.torch_reader.exported_program import ProgramReader
 from graphcore.frontends.torch_reader.program_weights import PayloadWeights, StateWeights
 from graphcore.frontends.torch_reader.schema import Program, decoded
 

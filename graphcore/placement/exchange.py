@@ -75,7 +75,7 @@ def exchanged(replica: Replica, machines: Machines, variables: str, reduce: str)
     """A step with a way to exchange parameters and gradients; see `predict_scaling`."""
     mirrored = variables == "mirrored"
     least = least_of_rings(replica, machines, mirrored=mirrored) if reduce == "auto" else {"tree": math.inf, "ring": 0.0}[reduce]
-    return _Step(replica, machines, least).run(mirrored=mirrored)
+    return _Ports(replica, machines, least).run(mirrored=mirrored)
 
 
 def least_of_rings(replica: Replica, machines: Machines, *, mirrored: bool) -> float:
@@ -85,10 +85,10 @@ def least_of_rings(replica: Replica, machines: Machines, *, mirrored: bool) -> f
     the latency of their copies.
     """
     sizes = {parameter.gradient_bytes for parameter in replica.parameters if not parameter.by_rows}
-    return min([math.inf, *sorted(sizes, reverse=True)], key=lambda least: _Step(replica, machines, least).run(mirrored=mirrored).seconds)
+    return min([math.inf, *sorted(sizes, reverse=True)], key=lambda least: _Ports(replica, machines, least).run(mirrored=mirrored).seconds)
 
 
-class _Step:
+class _Ports:
     """Follows the ports through a step: in which order they are used, and when they are free."""
 
     def __init__(self, replica: Replica, machines: Machines, least_of_rings: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -11,8 +11,6 @@ from graphcore.graph import Graph, Node, Tensor
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.device import Device
 from graphcore.placement.explanation import PlacementExplanation, explain
-from graphcore.placement.last_placer import last_placement
-from graphcore.support.critical_section import critical_contextmanager
 
 Rule = Literal["assigned before", "best device of its group", "goes with its group", "follows its consumers", "follows its input"]
 
@@ -84,26 +82,6 @@ class Placement:
 
 def _by_id(node: Node) -> int:
     return node.id
-
-
-def withdraw_placement(graph: Graph) -> dict[Node, str]:
-    """Take back the devices that the last placement chose, not those assigned by the user; return them."""
-    placement = last_placement(graph)
-    devices = {node: node.assigned_device for node in (placement.chosen() if placement else ())}
-    for node in devices:
-        node.assigned_device = ""
-    return devices
-
-
-@critical_contextmanager
-def without_placement(graph: Graph) -> Iterator[None]:
-    """Take back the devices that the last placement chose, for the time of the block."""
-    devices = withdraw_placement(graph)
-    try:
-        yield
-    finally:
-        for node, device in devices.items():
-            node.assigned_device = device
 
 
 def choose_devices(graph: Graph, colocation: ColocationGraph) -> Placement:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any, Final
 
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.graph.attached import Attached
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.conflict import conflict_text, minimal_conflict
 from graphcore.placement.constraints import PlacementOptions
 from graphcore.placement.device import LOCAL, Device, DeviceSet
 from graphcore.placement.explanation import PlacementExplanation, explain
-from graphcore.placement.last_placer import last_placer
-from graphcore.placement.placement import Placement, choose_devices, without_placement
+from graphcore.placement.placement import Placement, choose_devices
+from graphcore.support.critical_section import critical_contextmanager
 
 _log: Final = logging.getLogger("graphcore.placement")
 
@@ -99,6 +101,36 @@ class Placer:
     def _choose(self, colocation: ColocationGraph) -> Placement:
         colocation.initialize()
         return choose_devices(self.graph, colocation)
+
+
+last_placer: Final[Attached[Placer]] = Attached()
+"""The placer that ran last on a graph."""
+
+
+def last_placement(graph: Graph) -> Placement | None:
+    """The placement of the placer that ran last, None without one."""
+    placer = last_placer.of(graph)
+    return None if placer is None else placer.placement
+
+
+def withdraw_placement(graph: Graph) -> dict[Node, str]:
+    """Take back the devices that the last placement chose, not those assigned by the user; return them."""
+    placement = last_placement(graph)
+    devices = {node: node.assigned_device for node in (placement.chosen() if placement else ())}
+    for node in devices:
+        node.assigned_device = ""
+    return devices
+
+
+@critical_contextmanager
+def without_placement(graph: Graph) -> Iterator[None]:
+    """Take back the devices that the last placement chose, for the time of the block."""
+    devices = withdraw_placement(graph)
+    try:
+        yield
+    finally:
+        for node, device in devices.items():
+            node.assigned_device = device
 
 
 def explain_placement(node: Any, devices: DeviceSet | None = None, *, allow_soft_placement: bool = False) -> PlacementExplanation:

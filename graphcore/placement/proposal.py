@@ -16,7 +16,8 @@ from graphcore.placement.constraints import PlacementOptions
 from graphcore.placement.cost_model import CostModel, model_of
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.earliest_finish import earliest_finish
-from graphcore.placement.placement import choose_devices, without_placement
+from graphcore.placement.placement import choose_devices
+from graphcore.placement.placer import without_placement
 from graphcore.placement.requests import DeviceLine, request_devices
 from graphcore.placement.step_costs import StepCosts
 from graphcore.placement.step_prediction import ListScheduler, StepPrediction, client_of, step_devices

@@ -13,8 +13,8 @@ from graphcore.graph import Node, Tensor
 from graphcore.graph.model.search import reachable
 from graphcore.placement.cost_model import CostModel, model_of
 from graphcore.placement.device import Device
-from graphcore.placement.last_placer import last_placer
 from graphcore.placement.node_costs import passes_on
+from graphcore.placement.placer import last_placer
 from graphcore.placement.step_costs import StepCosts
 from graphcore.placement.timeline import ARROW, Held, Span, Timeline, make_timeline, peak
 

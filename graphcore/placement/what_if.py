@@ -15,8 +15,7 @@ from graphcore.placement.copies import Copy, copies_of, total_text
 from graphcore.placement.cost_model import model_of
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.explanation import NodeInConflict, described_conflict
-from graphcore.placement.placement import without_placement
-from graphcore.placement.placer import node_behind, placer_for
+from graphcore.placement.placer import node_behind, placer_for, without_placement
 from graphcore.placement.requests import DeviceLine, device_lines, request_devices, tried_requests
 from graphcore.placement.step_prediction import StepPrediction, client_of, predict_step, step_devices
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
-from tests.lint import architecture, op_names, prose, variable_names
+from tests.lint import architecture, files, op_names, prose, variable_names
 from tests.lint.files import PACKAGES, source_files
 
 
@@ -27,6 +28,25 @@ def test_layers_are_told_by_the_package_a_module_is_in() -> None:
     layers = [architecture.layer_of(module) for module in order]
     assert layers == sorted(set(layers))
     assert architecture.layer_of("graphcore.nowhere") == -1
+
+
+def test_imports_for_annotations_have_a_direction_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_for_types = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from {} import A\n"
+    for name, text in {
+        "graphcore/errors.py": only_for_types.format("graphcore.text.made_up_first"),
+        "graphcore/text/made_up_first.py": only_for_types.format("graphcore.text.made_up_second"),
+        "graphcore/text/made_up_second.py": "from graphcore.text.made_up_first import A\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    monkeypatch.setattr(architecture, "ROOT", tmp_path)
+    assert list(architecture.imports_point_only_to_lower_layers()) == [
+        "graphcore/errors.py:4: imports graphcore.text.made_up_first, of a higher layer"
+    ]
+    assert list(architecture.no_module_imports_itself_by_a_detour()) == [
+        "modules that need each other: ['graphcore.text.made_up_first', 'graphcore.text.made_up_second']"
+    ]
 
 
 def test_source_files_of_all_packages_are_found() -> None:

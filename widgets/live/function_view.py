@@ -14,8 +14,8 @@ from graphcore.graph import Graph, get_default_graph
 from graphcore.passes import InstantiatedFunctions
 from widgets import requests
 from widgets.function import FunctionSession, Subject, Use, first_uses
+from widgets.live.function_display import to_function_bundle
 from widgets.live.live_view import LiveView
-from widgets.render.function_display import to_function_bundle
 
 
 class FunctionView(LiveView):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from graphcore.placement.last_placer import last_placement
+from graphcore.placement.placer import last_placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.device_spec import is_specification
 from graphcore.errors import GraphError
-from graphcore.placement.last_placer import last_placer
+from graphcore.placement.placer import last_placer
 
 if TYPE_CHECKING:
     from graphcore.graph import Node

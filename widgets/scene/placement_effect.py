@@ -10,8 +10,7 @@ import msgspec
 from graphcore.device_spec import DeviceSpec
 from graphcore.placement import PlacementEffect, what_if
 from graphcore.placement.device import LOCAL, DeviceSet
-from graphcore.placement.last_placer import last_placer
-from graphcore.placement.placement import withdraw_placement
+from graphcore.placement.placer import last_placer, withdraw_placement
 from graphcore.runtime import live_sessions
 from widgets.inspection import DeviceChoice, Effect, EffectRow, RequestLine, WhatIf, WhyStep
 from widgets.scene.shapes.clashes import source_row

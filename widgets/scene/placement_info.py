@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from graphcore.errors import GraphError
 from graphcore.placement import explain_placement
 from graphcore.placement.explanation import RULES, PlacementExplanation
-from graphcore.placement.last_placer import last_placer
+from graphcore.placement.placer import last_placer
 from widgets.inspection import WhyStep
 from widgets.scene.shapes.why import MAX_NODES
 

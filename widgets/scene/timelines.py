@@ -11,7 +11,7 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.errors import GraphError
 from graphcore.placement import Device, Timeline, predict_step
 from graphcore.placement.device import LOCAL
-from graphcore.placement.last_placer import last_placement, last_placer
+from graphcore.placement.placer import last_placement, last_placer
 from graphcore.placement.timeline import ARROW
 from graphcore.plumbing import FEEDABLE
 from graphcore.runtime.core.node_times import without_repeats

@@ -35,7 +35,7 @@ from graphcore.passes.gradients.explanation.cuts_in_functions import cut_inside,
 from graphcore.passes.gradients.explanation.flow import Cut, Flow
 from graphcore.passes.gradients.explanation.partial_cuts import partial_cut
 from graphcore.passes.gradients.explanation.paths import MOST_COUNTED, GradientPaths
-from graphcore.passes.gradients.gradients import DIFFERENTIABLE
+from graphcore.passes.gradients.node_gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
 from graphcore.passes.gradients.trace import GradientTrace
 from graphcore.passes.infra.zero_analysis import is_zeros

@@ -13,7 +13,7 @@ from graphcore.graph import FunctionGraph, Graph, Tensor
 from graphcore.graph.model.default_stack import surrounding
 from graphcore.passes.gradients.around_bodies import OuterPass, tensors_between
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
-from graphcore.passes.gradients.gradients import DIFFERENTIABLE
+from graphcore.passes.gradients.node_gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.slices import Part, combined, gradients_of_reads
 from graphcore.plumbing import IDENTITY
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignNode, InputRef, ModuleCall, Port
 from graphcore.frontends.torch_reader.arguments import Body, Collected, Named, arguments_of_body, collect
+from graphcore.frontends.torch_reader.exported_program import MAX_DEPTH, ROLES
 from graphcore.frontends.torch_reader.objects import (
     argument_names,
     is_class,
@@ -21,7 +22,6 @@ from graphcore.frontends.torch_reader.objects import (
     weight_of_object,
     word_of,
 )
-from graphcore.frontends.torch_reader.program_graph import MAX_DEPTH, ROLES
 from graphcore.frontends.torch_reader.signature import INPUT, STATE, State
 from graphcore.frontends.torch_reader.traces import Traces
 from graphcore.frontends.unique_names import UniqueNames

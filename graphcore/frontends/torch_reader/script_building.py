@@ -1,24 +1,84 @@
-"""Graphs of TorchScript programs while they are built: nodes, captured values, bodies."""
+"""Graphs of TorchScript programs while they are built: values, nodes, captured values, bodies."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import ResourceExhaustedError
 from graphcore.frontends.foreign import ForeignFunction, ForeignNode, InputRef, ModuleCall, Port, SourceFrame
 from graphcore.frontends.torch_reader.arguments import Named, collect
-from graphcore.frontends.torch_reader.script_values import FunctionValue, ListValue, ModuleValue, Ref, Unknown
 from graphcore.frontends.torch_reader.signature import INPUT
 from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from graphcore.frontends.torch_reader.pickles import Thing
+
 MAX_NODES: Final = 200_000
 _CHANGES: Final = re.compile(
     r"^(prim\.(RaiseException|Print|SetAttr|If|Loop)|aten\.(append|extend|insert|clear|_set_item|Delete|backward)$)"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An output of a node of a graph that is being built."""
+
+    building: Building
+    node: str
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleValue:
+    """A module, or another object of a class of the program, by its path."""
+
+    thing: Thing
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionValue:
+    """A function, class or op by its name: `__torch__.torch.nn.functional.relu`, `torch.add`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of an object."""
+
+    owner: ModuleValue
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that is no part of the graph: a type, or one that is not initialised."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeValue:
+    """An attribute of a value of the graph."""
+
+    owner: Any
+    name: str
+
+
+class ListValue:
+    """A list that the program makes. It is a value of the graph, `ref`, once nodes change it."""
+
+    __slots__ = ("building", "items", "ref")
+
+    def __init__(self, building: Building, items: list[Any]) -> None:
+        self.building = building
+        self.items = items
+        self.ref: Ref | None = None
 
 
 class Building:

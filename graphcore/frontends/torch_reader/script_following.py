@@ -11,12 +11,20 @@ from typing import Any, Final
 from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
 from graphcore.frontends.foreign import ForeignFunction, ForeignNode, ModuleCall, SourceFrame, WeightRef
 from graphcore.frontends.torch_reader.pickles import StoredTensor, Thing
-from graphcore.frontends.torch_reader.script_building import Building
+from graphcore.frontends.torch_reader.script_building import (
+    AttributeValue,
+    Building,
+    FunctionValue,
+    ListValue,
+    Method,
+    ModuleValue,
+    Ref,
+    Unknown,
+)
 from graphcore.frontends.torch_reader.script_code import NAMES, ScriptCode, ScriptFile
 from graphcore.frontends.torch_reader.script_names import argument_name
 from graphcore.frontends.torch_reader.script_states import Assigned, States
 from graphcore.frontends.torch_reader.script_syntax import Result, assigned_names, only_raises, placed, target_names, type_of
-from graphcore.frontends.torch_reader.script_values import AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
 from graphcore.frontends.torch_reader.traces import class_name
 
 MAX_STEPS: Final = 500_000

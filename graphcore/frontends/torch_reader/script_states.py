@@ -9,9 +9,17 @@ from typing import Any
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import ForeignNode, Port, WeightRef
 from graphcore.frontends.torch_reader.pickles import StoredTensor, Thing
-from graphcore.frontends.torch_reader.script_building import Building
+from graphcore.frontends.torch_reader.script_building import (
+    AttributeValue,
+    Building,
+    FunctionValue,
+    ListValue,
+    Method,
+    ModuleValue,
+    Ref,
+    Unknown,
+)
 from graphcore.frontends.torch_reader.script_code import ScriptCode
-from graphcore.frontends.torch_reader.script_values import AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
 from graphcore.frontends.torch_reader.signature import STATE
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphcore.frontends.torch_reader.script_values import Ref
-
-if TYPE_CHECKING:
-    from graphcore.frontends.torch_reader.script_building import Building
+from graphcore.frontends.torch_reader.script_building import Building, Ref
 
 
 @dataclass(frozen=True, slots=True)

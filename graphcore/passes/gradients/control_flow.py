@@ -7,7 +7,6 @@ merged. A loop is differentiated as a whole: its gradient is a loop that runs th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node, Tensor
@@ -16,12 +15,10 @@ from graphcore.graph.control_flow.frames import control_flow_info, frame_name
 from graphcore.graph.model.search import post_order
 from graphcore.passes.gradients.bodies.body import GradientBody, Value
 from graphcore.passes.gradients.functions.functional import functional_gradient
-from graphcore.passes.gradients.loops import LoopBuilder, LoopRegion, Region
+from graphcore.passes.gradients.loop_frames import LoopBuilder, LoopRegion, Region
+from graphcore.passes.gradients.node_gradients import NodeGradients
 from graphcore.passes.gradients.overrides import gradient_kind
 from graphcore.plumbing import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH
-
-if TYPE_CHECKING:
-    from graphcore.passes.gradients.gradients import Backpropagation
 
 _Unit = Node | Loop
 
@@ -38,7 +35,7 @@ class ControlFlowGradients:
         UnimplementedError: loops or branches not built in TensorFlow's form.
     """
 
-    def __init__(self, back: Backpropagation, ys: Sequence[Tensor]) -> None:
+    def __init__(self, back: NodeGradients, ys: Sequence[Tensor]) -> None:
         self.back = back
         self.graph = back.graph
         nodes = ancestors_of([y.node for y in ys])

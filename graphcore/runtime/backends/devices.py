@@ -13,10 +13,8 @@ from graphcore.kernel_context import ResourceManager
 from graphcore.placement.body_requests import remark_body_requests
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
-from graphcore.placement.last_placer import last_placer
 from graphcore.placement.partition.incarnations import FIRST_INCARNATION
-from graphcore.placement.placement import withdraw_placement
-from graphcore.placement.placer import Placer
+from graphcore.placement.placer import Placer, last_placer, withdraw_placement
 from graphcore.plumbing import ARG, STANDS_FOR
 from graphcore.runtime.backends.kernels import Kernels
 from graphcore.runtime.backends.work import Built, RecordedRun, StepwiseProgram, Subgraph

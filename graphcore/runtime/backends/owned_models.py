@@ -17,10 +17,10 @@ from graphcore.runtime.backends.work import Built, RecordedRun, StepwiseProgram,
 from graphcore.runtime.core.kernel_checks import explain_at
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.sizes import PeakMemory
 from graphcore.runtime.core.tracing import CPU, Trace
 from graphcore.runtime.core.value_records import ValueRecords
 from graphcore.runtime.engines import Engine
-from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.runners import NodeNames, Runner, RunRecord
 from graphcore.runtime.runners.array_views import array_of, bytes_of
 from graphcore.runtime.runners.run_record import peak_of
@@ -165,7 +165,7 @@ class OwnedProgram:
         return error if node is None else explain_at(node, error)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the framework owns the model."""
 
     def peak_memory(self, sizes: object = None) -> PeakMemory:
         """Unknown: the framework decides."""

@@ -9,9 +9,9 @@ import msgspec
 
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.backends.mild_initializers import mild_initializers
-from graphcore.runtime.core.events import Recorder
 from graphcore.runtime.core.program import Program, Step
 from graphcore.runtime.core.prune import needed_nodes
+from graphcore.runtime.core.recorder import Recorder
 from graphcore.runtime.core.rewrite import subgraph_to_run
 from graphcore.runtime.core.value_records import ValueRecords
 from graphcore.runtime.dataflow.dataflow import DataflowRun

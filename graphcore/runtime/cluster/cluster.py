@@ -27,7 +27,8 @@ except ImportError as error:
 
 from graphcore.runtime.cluster.backend import ClusterBackend
 from graphcore.runtime.cluster.comm import SCHEME
-from graphcore.runtime.cluster.connection import FORKED, Connection, Place, is_fork_of
+from graphcore.runtime.cluster.connection import FORKED, Connection, is_fork_of
+from graphcore.runtime.cluster.links import Place
 from graphcore.runtime.cluster.task import ignore_interrupts
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from graphcore.runtime.cluster.following import Followers
 from graphcore.runtime.cluster.messages import Outcome, Request, Shipment, arrived, checked_to_travel
 from graphcore.runtime.cluster.records import merge_records
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.sizes import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.core.tokens import TRANSFER
 from graphcore.runtime.partitions.partition_graphs import PartGraph, Partition
-from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.stepping.gate import Gate
 
 _UNWATCHED: Final = Step()

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphcore.errors import CancelledError, GraphError
-from graphcore.runtime.cluster.connection import Connection, Link
-from graphcore.runtime.cluster.heartbeats import LostError, Watch
+from graphcore.runtime.cluster.connection import Connection
+from graphcore.runtime.cluster.heartbeats import Watch
+from graphcore.runtime.cluster.links import Link, LostError
 from graphcore.runtime.cluster.messages import Ended, Failure, Outcome, Parcel, Request
 
 _STOPPED = "The operation was cancelled"
@@ -50,7 +51,7 @@ class ClusterStep:
         """
         connection = self._connection
         links = [connection.links[device] for device in self._requests]
-        self._parts = {asyncio.ensure_future(connection.call(link, "run", Parcel(self._requests[link.device]))): link for link in links}
+        self._parts = {asyncio.ensure_future(link.call("run", Parcel(self._requests[link.device]))): link for link in links}
         self._watching = self._watch()
         try:
             if self._is_stopped:
@@ -85,7 +86,7 @@ class ClusterStep:
             self._stop_all(None)
 
     def _watch(self) -> asyncio.Task[Link]:
-        watch = Watch(self._connection, list(self._parts.values()), self._reached, self._number)
+        watch = Watch(list(self._parts.values()), self._connection.heartbeat_timeout, self._reached, self._number)
         return asyncio.ensure_future(watch.first_lost())
 
     def _take(self, part: asyncio.Task[Any]) -> None:
@@ -99,7 +100,7 @@ class ClusterStep:
         self.outcomes[link.device] = outcome
         if outcome.unreachable and self._error is None:
             other = self._connection.links[outcome.unreachable]
-            other.lose(self._connection.loss(other) or f"task {link.task} could not reach it")
+            other.lose(other.loss() or f"task {link.task} could not reach it")
             self._fail(self._aborted(other))
         elif outcome.failure is not None:
             self._fail(outcome.failure.error())
@@ -137,7 +138,7 @@ class ClusterStep:
 
     async def _stop(self, link: Link, failure: Failure | None) -> Ended | None:
         try:
-            ended: Ended = await self._connection.call(link, "stop", self._number, failure)
+            ended: Ended = await link.call("stop", self._number, failure)
         except LostError:
             return None
         return ended

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from distributed.protocol.pickle import dumps
 
 from graphcore.errors import AbortedError, DeadlineExceededError, FailedPreconditionError
-from graphcore.placement.device import Device
 from graphcore.release import package_version
-from graphcore.runtime.cluster.calls import UNREACHABLE, call_actor, event_loop
-from graphcore.runtime.cluster.heartbeats import LostError, Watch
+from graphcore.runtime.cluster.calls import event_loop
+from graphcore.runtime.cluster.heartbeats import Watch
+from graphcore.runtime.cluster.links import Link, LostError, Place
 from graphcore.runtime.cluster.messages import Parcel, Prepared, Shipment
 from graphcore.runtime.cluster.task import Task
 
@@ -27,81 +27,11 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _START_SECONDS: Final = 60.0
 _VERSION: Final = "(lambda package: getattr(package, 'package_version', package.__version__))(__import__('graphcore'))"
-_FINISHED: Final = "finished"
 _SAMPLES: Final = 5
 _KEPT: Final = 32
 """The number of programs that tasks keep although no plan needs them."""
 
 FORKED: Final = "The cluster belongs to the process that this one was forked from: required a cluster made in this process"
-
-
-class Place:
-    """A worker that is to hold a task.
-
-    Args:
-        device: the full name of the task's device.
-        worker: the name of the worker.
-        address: its address.
-        memory: its memory in bytes, 0 if unknown.
-        nanny: the address of the process that starts it and ends it, "" if there is none.
-    """
-
-    def __init__(self, device: str, worker: str, address: str, memory: int, nanny: str = "") -> None:
-        self.device = device
-        self.worker = worker
-        self.address = address
-        self.memory = memory
-        self.nanny = nanny
-
-    @property
-    def task(self) -> str:
-        """The name of the task, such as `/job:worker/task:1`."""
-        spec = Device(self.device).spec
-        return f"/job:{spec.job}/task:{spec.task}"
-
-
-class Link:
-    """The connection to one task.
-
-    Attributes:
-        device: the full name of its device.
-        task: its name, such as `/job:worker/task:1`.
-        worker, address, nanny: its worker.
-        key: the key of the actor.
-        incarnation: a number that differs from that of the task that it replaces.
-        lost: why it is lost; "" while it is not.
-        clock: the nanoseconds to add to its times to get times of the session.
-        programs: the programs that it has, by digest, each with the number of plans that need it.
-        renewals: the number of times that functions were replaced or variables declared again there.
-        prepared_at: the value of `renewals` when each program was prepared.
-    """
-
-    def __init__(self, place: Place, future: Any) -> None:
-        self.device = place.device
-        self.task = place.task
-        self.worker = place.worker
-        self.address = place.address
-        self.memory = place.memory
-        self.nanny = place.nanny
-        self.future = future
-        self.key: str = future.key
-        self.incarnation = int.from_bytes(os.urandom(8)) >> 2 | 1
-        self.lost = ""
-        self.clock = 0
-        self.programs: dict[str, int] = {}
-        self.renewals = 0
-        self.prepared_at: dict[str, int] = {}
-
-    def __repr__(self) -> str:
-        return f"<Link to {self.device} on worker {self.worker}{f', lost: {self.lost}' if self.lost else ''}>"
-
-    def lose(self, reason: str) -> None:
-        """Record why the task is lost, unless it is lost already; "" records nothing."""
-        self.lost = self.lost or reason
-
-    def lacks(self, shipment: Shipment) -> bool:
-        """True if the task must prepare a partition, at first and after functions or variables changed."""
-        return self.prepared_at.get(shipment.digest) != self.renewals
 
 
 def is_fork_of(process: int) -> bool:
@@ -147,7 +77,7 @@ class Connection:
             )
             for place in places
         ]
-        self.links = {place.device: Link(place, future) for place, future in zip(places, futures, strict=True)}
+        self.links = {place.device: Link(place, future, client) for place, future in zip(places, futures, strict=True)}
         for link in self.links.values():
             _await_actor(link)
         peers = {link.device: (link.address, link.key) for link in self.links.values()}
@@ -173,20 +103,6 @@ class Connection:
         except BaseException:  # Ctrl-C
             future.cancel()
             raise
-
-    async def call(self, link: Link, method: str, *arguments: Any) -> Any:
-        """Call a method of a task.
-
-        Raises:
-            LostError: the task is lost.
-        """
-        if link.lost:
-            raise LostError(link)
-        try:
-            return await call_actor(self.client.rpc, link.address, link.key, method, *arguments)
-        except UNREACHABLE as error:
-            link.lose(self.loss(link) or f"the connection to it broke ({type(error).__name__})")
-            raise LostError(link) from error
 
     def ask(self, link: Link, method: str, *arguments: Any) -> Any:
         """Call a method of a task, and wait for its result.
@@ -216,7 +132,7 @@ class Connection:
 
     async def _watched(self, link: Link, method: str, *arguments: Any) -> Any:
         """Call a method of a task, and stop waiting when it is lost."""
-        call = asyncio.ensure_future(self.call(link, method, *arguments))
+        call = asyncio.ensure_future(link.call(method, *arguments))
         watch = asyncio.ensure_future(self.watch([link]))
         try:
             await asyncio.wait({call, watch}, return_when=asyncio.FIRST_COMPLETED)
@@ -229,17 +145,9 @@ class Connection:
 
     # ---- losses ----------------------------------------------------------------------------------------------------
 
-    def loss(self, link: Link) -> str:
-        """The loss of a task as Dask sees it, "" if it sees none."""
-        if self.client.status not in ("running", "connecting"):
-            return "the client has lost the scheduler"
-        if link.future.status != _FINISHED:
-            return "its worker has ended"
-        return ""
-
     async def watch(self, links: Sequence[Link]) -> Link:
         """Wait until one of `links` is lost."""
-        return await Watch(self, links).first_lost()
+        return await Watch(links, self.heartbeat_timeout).first_lost()
 
     def aborted(self, link: Link, nodes: Sequence[str] = (), reached: str = "") -> AbortedError:
         """The error for the loss of a task.
@@ -272,7 +180,7 @@ class Connection:
             AbortedError: one is.
         """
         for link in links:
-            link.lose(self.loss(link))
+            link.lose(link.loss())
             if link.lost:
                 raise self.aborted(link, (nodes or {}).get(link.device, ()))
 
@@ -332,7 +240,7 @@ class Connection:
     async def _tell(self, link: Link, method: str, *arguments: Any) -> None:
         """Call a method of a task without a result; a lost task is left out."""
         try:
-            await self.call(link, method, *arguments)
+            await link.call(method, *arguments)
         except LostError:
             return
 
@@ -356,7 +264,7 @@ class Connection:
             samples = []
             for _ in range(_SAMPLES):
                 begun = time.perf_counter_ns()
-                there = await self.call(link, "now")
+                there = await link.call("now")
                 ended = time.perf_counter_ns()
                 samples.append((ended - begun, (begun + ended) // 2 - there))
             way, difference = min(samples)
@@ -369,7 +277,7 @@ class Connection:
         self.is_closed = True
 
         async def close() -> None:
-            tasks = [self._tell(link, "close") for link in self.links.values() if not link.lost and not self.loss(link)]
+            tasks = [self._tell(link, "close") for link in self.links.values() if not link.lost and not link.loss()]
             await asyncio.wait_for(asyncio.gather(*tasks), self.heartbeat_timeout)
 
         if not self.loop.is_closed() and self.client.status == "running":

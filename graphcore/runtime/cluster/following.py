@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from graphcore.errors import GraphError
 from graphcore.runtime.cluster.cluster_step import ClusterStep
-from graphcore.runtime.cluster.connection import Connection, Link
+from graphcore.runtime.cluster.connection import Connection
+from graphcore.runtime.cluster.links import Link
 from graphcore.runtime.cluster.messages import News, Records
 from graphcore.runtime.stepping.gate import Gate
 

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psutil
 from distributed.protocol.pickle import dumps
 
-if TYPE_CHECKING:
-    from graphcore.runtime.cluster.connection import Connection, Link
+from graphcore.runtime.cluster.links import Link, LostError
 
 _INTERVAL: Final = 0.5
 _NOT_RUNNING: Final = frozenset([psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD])
-
-
-class LostError(Exception):
-    """A task does not answer any more.
-
-    Args:
-        link: the task.
-    """
-
-    def __init__(self, link: Link) -> None:
-        super().__init__(link.device)
-        self.link = link
 
 
 class Watch:
@@ -36,15 +23,15 @@ class Watch:
     of life while that process is not stopped.
 
     Args:
-        connection: the tasks of the session.
         links: the tasks to watch.
+        timeout: the seconds without a sign of life after which a task is lost.
         reached: gets the node that each task has reached, by device.
         step: the step that `reached` is about.
     """
 
-    def __init__(self, connection: Connection, links: Sequence[Link], reached: dict[str, str] | None = None, step: int = 0) -> None:
-        self._connection = connection
+    def __init__(self, links: Sequence[Link], timeout: float, reached: dict[str, str] | None = None, step: int = 0) -> None:
         self._links = links
+        self._timeout = timeout
         self._reached = reached
         self._step = step
         self._silent = dict.fromkeys([link.device for link in links], 0.0)
@@ -60,12 +47,12 @@ class Watch:
                 request.cancel()
 
     async def _wait(self) -> Link:
-        timeout = self._connection.heartbeat_timeout
+        timeout = self._timeout
         interval = min(_INTERVAL, timeout / 4)
         while True:
             await asyncio.sleep(interval)  # counted, not measured: a pause of this process is no silence of the others
             for link in self._links:
-                link.lose(self._connection.loss(link))
+                link.lose(link.loss())
                 if self._has_answered(link):
                     self._silent[link.device] = 0.0
                 else:
@@ -88,7 +75,7 @@ class Watch:
 
     async def _ping(self, link: Link) -> dict[int, str]:
         try:
-            nodes: dict[int, str] = await self._connection.call(link, "alive")
+            nodes: dict[int, str] = await link.call("alive")
         except LostError:
             return {}
         return nodes
@@ -101,14 +88,14 @@ class Watch:
             if inquiry.result():
                 self._silent[link.device] = 0.0
         if link.nanny and self._silent[link.device] >= timeout / 2 and link.device not in self._inquiries:
-            self._inquiries[link.device] = asyncio.ensure_future(_is_running(self._connection.client.rpc, link))
+            self._inquiries[link.device] = asyncio.ensure_future(_is_running(link))
 
 
-async def _is_running(rpc: Any, link: Link) -> bool:
+async def _is_running(link: Link) -> bool:
     """Ask the nanny of a worker for the state of its process."""
     request = {"function": dumps(worker_is_running), "args": dumps((link.address,)), "kwargs": dumps({}), "wait": True}
     try:
-        reply = await rpc(link.nanny).run(**request)
+        reply = await link.rpc(link.nanny).run(**request)
     except Exception:  # noqa: BLE001 - a nanny that fails in any way gives no sign of life
         return False
     return reply["status"] == "OK" and bool(reply["result"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from graphcore.runtime.cluster.connection import Link
+from graphcore.runtime.cluster.links import Link
 from graphcore.runtime.cluster.messages import Outcome, Records
 from graphcore.runtime.core.events import ArrayLife
 from graphcore.runtime.core.program import Step

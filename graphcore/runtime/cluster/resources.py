@@ -9,7 +9,8 @@ from graphcore.attrs import Array
 from graphcore.dtypes import DType
 from graphcore.errors import AbortedError
 from graphcore.kernel_context import Owned, ResourceManager, uninitialized
-from graphcore.runtime.cluster.connection import Connection, Link
+from graphcore.runtime.cluster.connection import Connection
+from graphcore.runtime.cluster.links import Link
 from graphcore.runtime.cluster.messages import Declaration, Failure, Held, Parcel, arrived
 from graphcore.shapes import Shape
 from graphcore.source import SourceLocation

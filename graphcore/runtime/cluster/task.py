@@ -36,9 +36,9 @@ from graphcore.runtime.cluster.messages import (
 )
 from graphcore.runtime.cluster.task_programs import TaskProgram, build_task_program
 from graphcore.runtime.core.cancellation import CancellationManager
-from graphcore.runtime.core.events import Recorder
 from graphcore.runtime.core.interruptible_call import AbandonedCallError, InterruptibleCall
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.recorder import Recorder
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import stop_call, under_way
 from graphcore.runtime.core.value_records import ValueRecorder

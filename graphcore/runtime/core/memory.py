@@ -1,4 +1,4 @@
-"""Memory: sizes of tensors, live-array accounting of recorded runs, and errors."""
+"""Memory: live-array accounting of recorded runs, and errors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.dtypes import resource
-from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.node import Node
 from graphcore.kernel_context import is_kept, is_on_device
-from graphcore.runtime.core.events import Recorder
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.recorder import Recorder
 from graphcore.support.memory_limits import GIB
 
 _LARGEST_KEPT: Final = (32 << 20) - (64 << 10)
@@ -33,13 +33,6 @@ def keep_freed_memory() -> None:
     """
     with contextlib.suppress(MemoryError):
         np.empty(_LARGEST_KEPT, np.uint8)
-
-
-def tensor_bytes(tensor: Tensor) -> int | None:
-    """The bytes of `tensor`, None if its shape is unknown."""
-    dtype = tensor.dtype.base.as_numpy
-    count = tensor.shape.num_elements
-    return None if count < 0 or dtype is None else count * dtype.itemsize
 
 
 def out_of_memory(error: MemoryError) -> str:

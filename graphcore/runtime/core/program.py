@@ -7,14 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from graphcore.graph.model.node import Node
 from graphcore.runtime.core.cancellation import CancellationManager
-from graphcore.runtime.core.events import Around, Recorder
-
-if TYPE_CHECKING:
-    from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes
+from graphcore.runtime.core.events import Around
+from graphcore.runtime.core.recorder import Recorder
+from graphcore.runtime.core.sizes import OWN_SIZES, PeakMemory, Sizes
 
 
 class Step:
@@ -155,7 +154,7 @@ class Program(Executor, Protocol):
     def nodes(self) -> Sequence[Node]:
         """The nodes that are run."""
 
-    def peak_memory(self, sizes: Sizes = ...) -> PeakMemory:
+    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
         """The predicted peak of live-array accounting, from shapes.
 
         Args:

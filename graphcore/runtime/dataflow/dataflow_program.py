@@ -8,9 +8,9 @@ from typing import Any, Final
 from graphcore.errors import GraphError, InternalError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.sizes import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.dataflow.dataflow import DataflowRun
 from graphcore.runtime.dataflow.table import Table, build_table
-from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan.schedule import MakeKernel
 
 _UNWATCHED: Final = Step()

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
 
-from graphcore.runtime.core.events import Around, Kind, Recorder
+from graphcore.runtime.core.events import Around, Kind
 from graphcore.runtime.core.memory import LiveArrays, may_assign_inputs
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.recorder import Recorder
 from graphcore.runtime.dataflow.table import FrameTable, Item
 
 Outputs = Sequence[Any] | None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from graphcore.attrs import Attrs
 from graphcore.dtypes import DType
@@ -16,10 +17,25 @@ from graphcore.runtime.core.program import Executor
 from graphcore.runtime.functions.function_graph import RunnableBody
 from graphcore.runtime.functions.specialise import Specialised
 
-if TYPE_CHECKING:
-    from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
-
 Types = tuple[tuple[DType, ...], tuple[DType, ...]]
+
+
+class Runtime(Protocol):
+    """The runtime of an instantiation."""
+
+    def prepare(self, item: FunctionItem) -> Executor:
+        """The executor of an instantiation, made on first use.
+
+        Raises:
+            NotFoundError: it calls a function that does not exist.
+        """
+
+    def call(self, item: FunctionItem, types: Types, args: Sequence[Any]) -> list[Any]:
+        """Run an instantiation after a check that its types are those the caller expects.
+
+        Raises:
+            InvalidArgumentError: they are not.
+        """
 
 
 class FunctionItem:
@@ -62,7 +78,7 @@ class FunctionItem:
 
     def __init__(
         self,
-        runtime: FunctionLibraryRuntime,
+        runtime: Runtime,
         name: str,
         attrs: Attrs,
         options: InstantiateOptions,

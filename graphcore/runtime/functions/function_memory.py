@@ -14,8 +14,8 @@ from graphcore.passes.functions.expand import names_executor
 from graphcore.plumbing import BRANCH, CALL, WHILE
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.rewrite import copy_with_shapes
+from graphcore.runtime.core.sizes import PeakMemory, Sizes, calls_functions, check_stores_nothing, taken_by
 from graphcore.runtime.engines import build_program
-from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes, calls_functions, check_stores_nothing, taken_by
 from graphcore.shapes import Shape
 
 if TYPE_CHECKING:

@@ -139,7 +139,7 @@ class FunctionLibraryRuntime:
         item = self._current_item(handle)
         with self.handles.lock:
             item.close()
-            item.runtime._make(item)
+            item.runtime.prepare(item)
         return item
 
     def get_or_create_item(self, handle: int) -> FunctionItem:
@@ -150,7 +150,7 @@ class FunctionLibraryRuntime:
         """
         item = self._current_item(handle)
         if item.executor is None:
-            item.runtime._make(item)
+            item.runtime.prepare(item)
         return item
 
     def get_function_graph(self, handle: int) -> Graph:
@@ -240,7 +240,7 @@ class FunctionLibraryRuntime:
         """
         own = {key: value for key, value in attrs.items() if key == EXECUTOR_ATTR or not key.startswith("_")}
         item = self.handles.item(self._instantiated(name, own, options or InstantiateOptions()))
-        call, types = item.runtime._call, item.types
+        call, types = item.runtime.call, item.types
         count = len(types[1])
         if count == 1:
             return lambda *args: call(item, types, args)[0]
@@ -308,13 +308,13 @@ class FunctionLibraryRuntime:
         with self.handles.lock:
             item.renew()
 
-    def _call(self, item: FunctionItem, types: Types, args: Sequence[Any]) -> list[Any]:
-        """Run an instantiation after a check that its types are those the caller expects."""
+    def call(self, item: FunctionItem, types: Types, args: Sequence[Any]) -> list[Any]:
+        """See `Runtime.call`."""
         if item.version != item.library.version:
             self._renew(item)
         if item.types is not types:
             raise _other_types(item, types)
-        executor = item.executor or self._make(item)
+        executor = item.executor or self.prepare(item)
         specialised = item.specialised
         if specialised is not None:
             executor = specialised.plan_for(args)
@@ -336,7 +336,8 @@ class FunctionLibraryRuntime:
         finally:
             _depth.reset(before)
 
-    def _make(self, item: FunctionItem) -> Executor:
+    def prepare(self, item: FunctionItem) -> Executor:
+        """See `Runtime.prepare`."""
         with self.handles.lock, paused_collector():
             if item.executor is None:
                 factory = get_executor_factory(item.executor_type)
@@ -381,7 +382,7 @@ def kernel_of_op(node: Node, context: KernelContext) -> Kernel:
 def _run_in_frame(item: FunctionItem, frame: FunctionCallFrame) -> None:
     args = [_read_only(frame.get_arg(index)) for index in range(len(item.types[0]))]
     with np.errstate(all="ignore"):
-        results = item.runtime._call(item, item.types, args)
+        results = item.runtime.call(item, item.types, args)
     for index, value in enumerate(results):
         shared = type(value) is np.ndarray and (value.base is not None or not value.flags.writeable)
         frame.set_retval(index, value.copy() if shared else value)

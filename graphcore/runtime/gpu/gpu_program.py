@@ -8,10 +8,10 @@ from typing import Any
 from graphcore.graph.model.node import Node
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.core.program import Program, Step
+from graphcore.runtime.core.sizes import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.gpu.capture import CapturedRuns
 from graphcore.runtime.gpu.fusing import fuse_chains
 from graphcore.runtime.gpu.gpu import Gpu
-from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan.plan import Plan
 
 

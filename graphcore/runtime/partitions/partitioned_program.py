@@ -11,10 +11,10 @@ from graphcore.graph.model.node import Node
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.rendezvous import Rendezvous
+from graphcore.runtime.core.sizes import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.core.timed_run import under_way
 from graphcore.runtime.partitions.partition_run import Inbox, Part, PartitionRun
 from graphcore.runtime.partitions.stepwise_run import StepwiseRun
-from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.support.thread_pool import Pool
 
 _UNWATCHED: Final = Step()

@@ -7,8 +7,8 @@ iteration makes them before the old ones are released.
 from __future__ import annotations
 
 from graphcore.errors import UnimplementedError
+from graphcore.runtime.core.sizes import PeakMemory, Sizes
 from graphcore.runtime.plan.loop_schedule import Begin, End, Mark, Test
-from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes
 from graphcore.runtime.plan.schedule import Schedule, Value
 
 

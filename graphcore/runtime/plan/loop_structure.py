@@ -7,6 +7,7 @@ on its true branch after it, and nodes on its false branch after the loop.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from graphcore.errors import UnimplementedError
@@ -16,7 +17,6 @@ from graphcore.graph.model.node import Node, Tensor, producers_of
 from graphcore.graph.model.search import topological_sort
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION, RECV, SEND
-from graphcore.runtime.plan.loop_order import clustered
 
 _MAX_DEPTH: Final = 12
 _MAX_BRANCHES: Final = 24
@@ -155,7 +155,7 @@ class _Finder:
             self._classify(loop, unit, needs[unit], test)
         self._check_iterations(loop, units, test)
         for number, phase in enumerate(loop.phases):
-            phase += clustered([unit for unit in order if unit.phase == number], needs)
+            phase += _clustered([unit for unit in order if unit.phase == number], needs)
 
     def _find_variables(self, loop: PlannedLoop) -> None:
         variables = {variable.merge: variable for variable in self.flow.loops[loop.name].variables}
@@ -265,6 +265,36 @@ class _Finder:
         for node in units:
             if node.op in EXIT and self.flow.guard_of_inputs(node) != out:
                 raise _unfit(node, "its value is not there exactly when the loop ends")
+
+
+def _clustered(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit]:
+    """`units` in topological order, with equal guards adjacent as far as possible."""
+    place = {unit: i for i, unit in enumerate(units)}
+    waiting = {}
+    followers: dict[Unit, list[Unit]] = {}
+    ready: dict[Guard, list[int]] = {}
+    for unit in units:
+        own = place.keys() & needs[unit]
+        waiting[unit] = len(own)
+        for need in own:
+            followers.setdefault(need, []).append(unit)
+        if not own:
+            heappush(ready.setdefault(unit.guard, []), place[unit])
+    order: list[Unit] = []
+    current: Guard | None = None
+    while ready:
+        if current not in ready:
+            current = min(ready, key=lambda guard: ready[guard][0])
+        heap = ready[current]
+        unit = units[heappop(heap)]
+        if not heap:
+            del ready[current]
+        order.append(unit)
+        for follower in followers.get(unit, ()):
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                heappush(ready.setdefault(follower.guard, []), place[follower])
+    return order
 
 
 def _unfit(node: Node, reason: str) -> UnimplementedError:

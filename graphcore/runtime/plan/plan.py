@@ -14,9 +14,10 @@ from graphcore.runtime.core.kernel_checks import explain_at, outputs_unset, show
 from graphcore.runtime.core.memory import keep_freed_memory
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.prune import needed_nodes
+from graphcore.runtime.core.sizes import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan.buffers import reuse_buffers
 from graphcore.runtime.plan.parallel import has_large, mark_long, run_apart
-from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
+from graphcore.runtime.plan.peak_memory import peak_of_plan
 from graphcore.runtime.plan.plan_instrumentation import WatchedPlan, Watcher
 from graphcore.runtime.plan.plan_text import WORDS, PlanText, plan_text
 from graphcore.runtime.plan.schedule import JOIN, MakeKernel, Schedule, Value, schedule_nodes

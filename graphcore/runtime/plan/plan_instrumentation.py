@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from graphcore.errors import CancelledError
 from graphcore.plumbing import SEND
-from graphcore.runtime.core.events import Around, Recorder
+from graphcore.runtime.core.events import Around
 from graphcore.runtime.core.memory import LiveArrays, may_assign_inputs
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.recorder import Recorder
 from graphcore.runtime.core.value_records import FixedValue
 from graphcore.runtime.plan.schedule import Schedule, Skipped, Value
 from graphcore.support.thread_pool import Task, kernel_pool

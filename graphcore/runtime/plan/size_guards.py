@@ -22,7 +22,7 @@ from graphcore.inference.partial_values import as_shape_handle
 from graphcore.inference.shape_fns.broadcast import broadcast_binary_op_shape_fn
 from graphcore.registry import Kernel
 from graphcore.runtime.core.kernel_checks import too_large
-from graphcore.runtime.core.memory import tensor_bytes
+from graphcore.runtime.core.sizes import tensor_bytes
 from graphcore.runtime.plan.schedule import Schedule
 from graphcore.shapes import Shape
 from graphcore.support.memory_limits import memory_limit

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import numpy as np
 
-from graphcore.runtime.core.events import ArrayLife, Event, Recorder
+from graphcore.runtime.core.events import ArrayLife, Event
+from graphcore.runtime.core.recorder import Recorder
 from graphcore.runtime.core.tensor_stats import TensorStats
 from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.core.value_records import ValueRecorder, ValueRecords

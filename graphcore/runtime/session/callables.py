@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.runtime.session.planner import Planner
 from graphcore.runtime.session.prepared import Prepared
-
-if TYPE_CHECKING:
-    from graphcore.runtime.session.session import Session
+from graphcore.runtime.session.runner import Runner
 
 RELEASED = "Attempted to run callable after handle was released"
+
+
+class _Session(Protocol):
+    """The session of a callable, which lives as long as it."""
+
+    planner: Planner
+    runner: Runner
 
 
 class SessionCallable:
@@ -22,7 +28,7 @@ class SessionCallable:
 
     __slots__ = ("_connections", "_feeds", "_fetches", "_is_released", "_prepared", "_session")
 
-    def __init__(self, session: Session, fetches: Any, feeds: Sequence[Any], connections: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, session: _Session, fetches: Any, feeds: Sequence[Any], connections: tuple[tuple[str, str], ...] = ()) -> None:
         self._session = session
         self._fetches = fetches
         self._feeds = tuple(feeds)
@@ -47,7 +53,7 @@ class SessionCallable:
         if len(values) != len(self._feeds):
             raise InvalidArgumentError(f"Required {len(self._feeds)} values, one a feed, got {len(values)}")
         session = self._session
-        if prepared.version != session.graph.version:
+        if prepared.version != session.planner.graph.version:
             prepared = self._prepare_again()
         return prepared.finish(
             session.runner.execute(prepared, [feed(value) for feed, value in zip(prepared.feeders, values, strict=True)])

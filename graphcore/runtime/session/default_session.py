@@ -6,14 +6,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from graphcore.graph import Graph, default_graph
 from graphcore.graph.default_session import default_sessions
 from graphcore.support.critical_section import critical_contextmanager, critical_section
-
-if TYPE_CHECKING:
-    from graphcore.runtime.session.session import Session
 
 
 class _Entered(threading.local):
@@ -65,12 +62,6 @@ class DefaultSession:
         finally:
             if critical_section.deferred is not None:
                 critical_section.end()
-
-
-def get_default_session() -> Session | None:
-    """The innermost session entered with `with`, None if there is none."""
-    sessions: tuple[Session, ...] = default_sessions.get()
-    return sessions[-1] if sessions else None
 
 
 def _without(sessions: tuple[Any, ...], left: Any) -> tuple[Any, ...]:

@@ -19,11 +19,11 @@ from graphcore.runtime.core.feeds import resolve_feeds
 from graphcore.runtime.core.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.rewrite import DeviceAttributes
+from graphcore.runtime.core.sizes import PeakMemory
 from graphcore.runtime.core.timed_run import planning_within
 from graphcore.runtime.engines import Engine
 from graphcore.runtime.functions.function_memory import peak_for_shapes
 from graphcore.runtime.functions.specialise import Specialised
-from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.plan.plan import Plan, build_plan
 from graphcore.runtime.session.initial_values import InitialValues
 from graphcore.runtime.session.prepared import Prepared

@@ -14,9 +14,9 @@ from graphcore.kernel_context import ResourceManager
 from graphcore.runtime.backends.backend import Backend
 from graphcore.runtime.backends.work import RecordedRun
 from graphcore.runtime.core import arguments
-from graphcore.runtime.core.events import Recorder
 from graphcore.runtime.core.options import RunMetadata, RunOptions
 from graphcore.runtime.core.program import Program, Step
+from graphcore.runtime.core.recorder import Recorder
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import run_watched
 from graphcore.runtime.core.tracing import Trace

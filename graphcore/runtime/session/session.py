@@ -14,6 +14,7 @@ import numpy as np
 from graphcore.definitions import GraphDef
 from graphcore.errors import FailedPreconditionError, GraphError, UnimplementedError
 from graphcore.graph import Graph, Node, get_default_graph
+from graphcore.graph.default_session import default_sessions
 from graphcore.kernel_context import ResourceManager
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.runtime.backends.backend import Cluster, checked_cluster, checked_devices, open_backend
@@ -22,11 +23,11 @@ from graphcore.runtime.core.fetches import plan_key
 from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.rewrite import DeviceAttributes
+from graphcore.runtime.core.sizes import PeakMemory
 from graphcore.runtime.core.timed_run import planning_within
 from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.engines import check_engine
 from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
-from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.plan.plan import Plan
 from graphcore.runtime.session.callables import SessionCallable
 from graphcore.runtime.session.default_session import DefaultSession
@@ -422,6 +423,12 @@ _live: Final[weakref.WeakValueDictionary[int, Session]] = weakref.WeakValueDicti
 def live_sessions() -> list[Session]:
     """All sessions that are referenced and not closed, in the order in which they were made."""
     return [session for session in list(_live.values()) if not session.is_closed]
+
+
+def get_default_session() -> Session | None:
+    """The innermost session entered with `with`, None if there is none."""
+    sessions: tuple[Session, ...] = default_sessions.get()
+    return sessions[-1] if sessions else None
 
 
 _listeners: Final[list[Callable[[Session], None]]] = []

@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 
 from graphcore.errors import CancelledError
-from graphcore.runtime.core.events import Around, Event, Kind, Recorder
+from graphcore.runtime.core.events import Around, Event, Kind
+from graphcore.runtime.core.recorder import Recorder
 from graphcore.runtime.core.value_records import ValueRecorder
 
 PATIENCE: Final = 0.05

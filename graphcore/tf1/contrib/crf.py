@@ -18,7 +18,7 @@ from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, convert_to_tensor
 from graphcore.tf1.math.elementwise import cast, where
 from graphcore.tf1.math.reductions import reduce_logsumexp, reduce_max, reduce_sum
-from graphcore.tf1.nn.rnn.loops import exchanged
+from graphcore.tf1.nn.rnn.dynamic import exchanged
 from graphcore.tf1.tensor_array import TensorArray
 from graphcore.tf1.variable_scopes.getting import get_variable
 

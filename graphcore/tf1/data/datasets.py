@@ -18,8 +18,8 @@ from graphcore.shapes import Shape
 from graphcore.tf1.data.functions import TracedFunction, node_with_function
 from graphcore.tf1.data.iterators import Iterator, make_initializable_iterator, make_one_shot_iterator
 from graphcore.tf1.data.structures import (
+    DatasetHandle,
     Spec,
-    Structured,
     changed,
     common_shape,
     declared,
@@ -29,7 +29,6 @@ from graphcore.tf1.data.structures import (
     padded_shape,
     refuse_sparse,
     shape_of_batch,
-    spec_of,
 )
 from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.random import seed_attrs
@@ -38,26 +37,14 @@ _MANY: Final = 2**62
 _BYTES_OF_BUFFER: Final = 256 * 1024
 
 
-class Dataset(Structured):
+class Dataset(DatasetHandle):
     """Elements of one structure: tensors, or nested tuples and dicts of tensors.
 
     It is made by the static methods, and by the methods of another one.
-
-    Attributes:
-        variant: the tensor with its handle.
     """
-
-    def __init__(self, variant: Tensor, structure: Any) -> None:
-        self.variant = variant
-        self.structure = structure
 
     def __repr__(self) -> str:
         return f"<gc.data.Dataset '{self.variant.node.name}' of {self.output_types}, shapes {self.output_shapes}>"
-
-    @property
-    def spec(self) -> Spec:
-        """The types and shapes of the components."""
-        return spec_of(self.variant.graph, self.variant.node.name)
 
     # ---- from tensors, ranges and generators -----------------------------------------------------------------------
 

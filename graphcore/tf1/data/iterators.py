@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -16,11 +16,8 @@ from graphcore.opset.io.iterators import CELL_RUN
 from graphcore.passes.functions.defining import define_body, function_label, sweep
 from graphcore.source import current_run
 from graphcore.tf1.calls import apply_one
-from graphcore.tf1.data.structures import Spec, Structured, declared, element_of, spec_of
+from graphcore.tf1.data.structures import DatasetHandle, Spec, Structured, declared, element_of, spec_of
 from graphcore.tf1.framework import convert_to_tensor
-
-if TYPE_CHECKING:
-    from graphcore.tf1.data.datasets import Dataset
 
 _FED: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 
@@ -106,7 +103,7 @@ class Iterator(Structured):
     def _kinds(self) -> list[str]:
         return self.spec.kinds()
 
-    def make_initializer(self, dataset: Dataset, name: str | None = None) -> Node:
+    def make_initializer(self, dataset: DatasetHandle, name: str | None = None) -> Node:
         """A node that starts the iterator from the beginning of `dataset`.
 
         Raises:
@@ -132,7 +129,7 @@ def _new(spec: Spec, shared_name: str | None) -> Tensor:
     return apply_one("IteratorV2", [], None, {**spec.attrs(), "shared_name": shared_name or "", "container": ""})
 
 
-def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> Iterator:
+def make_initializable_iterator(dataset: DatasetHandle, shared_name: str | None = None) -> Iterator:
     """An iterator over a dataset, which `session.run(iterator.initializer)` starts.
 
     Placeholders of the dataset are fed there.
@@ -153,7 +150,7 @@ def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None
     return Iterator(*pairs[0], dataset.structure)
 
 
-def make_one_shot_iterator(dataset: Dataset) -> Iterator:
+def make_one_shot_iterator(dataset: DatasetHandle) -> Iterator:
     """An iterator over a dataset, which begins by itself in each session, and ends after one pass.
 
     In a notebook it also begins again when its cell runs again, or when the dataset changes.

@@ -192,6 +192,23 @@ class Structured:
         return changed(self.structure, lambda _: Tensor)
 
 
+class DatasetHandle(Structured):
+    """A dataset as iterators take it: the node that makes its elements, and their structure.
+
+    Attributes:
+        variant: the tensor with its handle.
+    """
+
+    def __init__(self, variant: Tensor, structure: Any) -> None:
+        self.variant = variant
+        self.structure = structure
+
+    @property
+    def spec(self) -> Spec:
+        """The types and shapes of the components."""
+        return spec_of(self.variant.graph, self.variant.node.name)
+
+
 def padded_shape(sizes: Any) -> list[int] | Tensor:
     """The sizes of a padded shape, -1 for unknown ones, or a tensor of them."""
     if isinstance(sizes, Tensor):

@@ -206,7 +206,7 @@ NAMES: Final[dict[str, str]] = {
     ),
     "graphcore.tf1.tensor_array": "TensorArray",
     "graphcore.tf1.functional": "foldl foldr map_fn scan",
-    "graphcore.tf1.nn.rnn.loops": "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
+    "graphcore.tf1.nn.rnn.dynamic": "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "graphcore.tf1.nn.rnn": (
         "nn.static_bidirectional_rnn nn.static_rnn nn.rnn_cell.BasicLSTMCell nn.rnn_cell.BasicRNNCell nn.rnn_cell.DeviceWrapper "
         "nn.rnn_cell.DropoutWrapper nn.rnn_cell.GRUCell nn.rnn_cell.LSTMCell nn.rnn_cell.LSTMStateTuple nn.rnn_cell.MultiRNNCell "

@@ -14,7 +14,8 @@ from graphcore.tf1.framework import constant, convert_to_tensor, group, zeros
 from graphcore.tf1.math.elementwise import cast, minimum, pow  # noqa: A004 - TF1's name
 from graphcore.tf1.train.moving import move
 from graphcore.tf1.train.optimizers.slots import is_in_graph, scope_prefix
-from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, GraphKeys, VariableChoice
+from graphcore.tf1.variables.choice import VariableChoice
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, GraphKeys
 from graphcore.tf1.variables.listing import all_variables, trainable_variables
 from graphcore.tf1.variables.variables import Variable
 

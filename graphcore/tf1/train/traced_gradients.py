@@ -17,7 +17,7 @@ from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import FunctionGraph, Node, Tensor, convert_to_tensor, get_default_graph
 from graphcore.passes.functions.defining import define_body, function_label
 from graphcore.passes.functions.function_origins import call_of
-from graphcore.passes.gradients.gradients import DIFFERENTIABLE
+from graphcore.passes.gradients.node_gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.overrides import register_gradient_function
 from graphcore.tf1.variables.references import settle_references
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.tf1.framework import get_collection, group, no_op
-from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES, GraphKeys, VariableChoice
+from graphcore.tf1.variables.choice import VariableChoice
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES, GraphKeys
 from graphcore.tf1.variables.variables import Variable, listed_variables
 
 
@@ -56,7 +57,7 @@ def initialize_variables(var_list: Sequence[Variable] | Variable, name: str = "i
 
 
 def initialize_all_variables() -> Node:
-    """A node that initialises all variables of the default graph, later ones of earlier cells too."""
+    """A node that initialises all variables, also those that earlier cells make later."""
     return _initializers(VariableChoice(get_default_graph()), "init")
 
 

@@ -7,7 +7,6 @@ expression that waits for a change within the body reads after it. Any other rea
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from graphcore.dtypes import resource
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
@@ -16,24 +15,22 @@ from graphcore.graph.model.node import producers_of
 from graphcore.graph.model.search import reachable
 from graphcore.graph.tracing import FunctionGraph
 from graphcore.plumbing import MERGE, VALUE_OF
-
-if TYPE_CHECKING:
-    from graphcore.tf1.variables.variables import Variable
+from graphcore.tf1.variables.storage import Storage
 
 
-def body_that_changes(variable: Variable) -> FunctionGraph | None:
+def body_that_changes(variable: Storage) -> FunctionGraph | None:
     """The body being built, if it is one that cannot take the reference of `variable` itself."""
     here = get_default_graph()
     return here if isinstance(here, FunctionGraph) and not variable.is_resource and variable.graph in surrounding(here) else None
 
 
-def handle_here(variable: Variable) -> Tensor:
+def handle_here(variable: Storage) -> Tensor:
     """The handle or reference by which nodes of the graph being built change `variable`."""
     body = body_that_changes(variable)
     return variable.handle if body is None else handle_within(variable, body)
 
 
-def handle_within(variable: Variable, body: FunctionGraph) -> Tensor:
+def handle_within(variable: Storage, body: FunctionGraph) -> Tensor:
     """A handle of `variable` for a change in `body`, and the bodies around it."""
     bodies = [graph for graph in (body, *surrounding(body)) if isinstance(graph, FunctionGraph)]
     body.capture(variable.snapshot)  # the call follows the variable when its cell runs again
@@ -45,7 +42,7 @@ def handle_within(variable: Variable, body: FunctionGraph) -> Tensor:
     return handle
 
 
-def _handle(variable: Variable, root: Graph) -> Tensor:
+def _handle(variable: Storage, root: Graph) -> Tensor:
     """A handle of the storage of `variable`, which follows its declaration."""
 
     def build() -> Tensor:
@@ -65,7 +62,7 @@ def _handle(variable: Variable, root: Graph) -> Tensor:
     return handle
 
 
-def value_within(variable: Variable, body: FunctionGraph, changed: Node) -> Tensor:
+def value_within(variable: Storage, body: FunctionGraph, changed: Node) -> Tensor:
     """The value of `variable` after the node of `body` that changes it."""
     return _read(body, body.references[variable.snapshot], [changed])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any, Final, NamedTuple, NoReturn, Self, cast
+from typing import Any, Final, NoReturn, Self, cast
 
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
@@ -18,52 +18,12 @@ from graphcore.tf1.indexed_slices import indices_and_values
 from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES
 from graphcore.tf1.variables.made_in_bodies import check_from_outside, outside_of
 from graphcore.tf1.variables.references import body_that_changes, handle_within, value_within
-from graphcore.tf1.variables.session_value import SessionValue
-from graphcore.tf1.variables.slices import VariableSlice, slice_of
+from graphcore.tf1.variables.storage import REF, RESOURCE, Storage
+
+_MASKS: Final = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
-class _Ops(NamedTuple):
-    """The ops that create, read and change variables of one kind."""
-
-    storage: str
-    read: str
-    read_name: str
-    is_initialized: str
-    assign: str
-    assign_add: str
-    assign_sub: str
-    scatter_update: str
-    scatter_add: str
-    scatter_sub: str
-
-
-_REF: Final = _Ops(
-    storage="VariableV2",
-    read="Identity",
-    read_name="read",
-    is_initialized="IsVariableInitialized",
-    assign="Assign",
-    assign_add="AssignAdd",
-    assign_sub="AssignSub",
-    scatter_update="ScatterUpdate",
-    scatter_add="ScatterAdd",
-    scatter_sub="ScatterSub",
-)
-_RESOURCE: Final = _Ops(
-    storage="VarHandleOp",
-    read="ReadVariableOp",
-    read_name="Read/ReadVariableOp",
-    is_initialized="VarIsInitializedOp",
-    assign="AssignVariableOp",
-    assign_add="AssignAddVariableOp",
-    assign_sub="AssignSubVariableOp",
-    scatter_update="ResourceScatterUpdate",
-    scatter_add="ResourceScatterAdd",
-    scatter_sub="ResourceScatterSub",
-)
-
-
-class Variable(Operators, SessionValue):
+class Variable(Operators, Storage):
     """A variable of a session: its node `name`, its initializer `name/Assign` and its value.
 
     By default the node is a VariableV2 with a reference as output, and the value is `name/read`; an expression that waits for an assignment,
@@ -119,7 +79,7 @@ class Variable(Operators, SessionValue):
             use_resource = opened is not None and bool(opened.use_resource)
         self._constraint = constraint
         wanted = None if dtype is None else as_dtype(dtype)
-        self._ops = _RESOURCE if use_resource else _REF
+        self._ops = RESOURCE if use_resource else REF
         with outside_of(body), graph.name_scope(name or "Variable") as scope:
             with graph.name_scope("Initializer") if use_resource or callable(initial_value) else nullcontext():
                 value = initial_value() if callable(initial_value) else initial_value
@@ -151,7 +111,7 @@ class Variable(Operators, SessionValue):
             initial_value: the initial value.
         """
         rebuilt = cls.__new__(cls)
-        rebuilt._ops = _RESOURCE if variable.node.op == _RESOURCE.storage else _REF
+        rebuilt._ops = RESOURCE if variable.node.op == RESOURCE.storage else REF
         rebuilt._variable, rebuilt._initializer, rebuilt._read, rebuilt._initial_value = variable, initializer, snapshot, initial_value
         rebuilt._dtype = snapshot.dtype.base
         rebuilt._shape = snapshot.shape
@@ -214,36 +174,6 @@ class Variable(Operators, SessionValue):
         """The attr that keeps a node on the device of a reference; a handle needs none."""
         return {} if self.is_resource else {"_class": [f"loc:@{self.op.name}"]}
 
-    def _graph_for_nodes(self) -> Graph:
-        """The graph for its nodes: its own, or the body being built, which captures a resource's handle."""
-        here = get_default_graph()
-        return here if self.is_resource and self.graph in surrounding(here) else self.graph
-
-    @property
-    def is_resource(self) -> bool:
-        """True for a resource, False for a reference."""
-        return self._ops is _RESOURCE
-
-    @property
-    def handle(self) -> Tensor:
-        """The handle or reference, as taken by ops that change it."""
-        return self._variable
-
-    @property
-    def name(self) -> str:
-        """The name of its handle or reference, such as `W:0`."""
-        return self._variable.name
-
-    @property
-    def op(self) -> Node:
-        """The node of the variable."""
-        return self._variable.node
-
-    @property
-    def graph(self) -> Graph:
-        """The graph it belongs to."""
-        return self._variable.graph
-
     @property
     def dtype(self) -> DType:
         """The dtype of its value."""
@@ -259,33 +189,13 @@ class Variable(Operators, SessionValue):
         return self.shape
 
     @property
-    def device(self) -> str:
-        """The requested device."""
-        return self._variable.device
-
-    @property
     def constraint(self) -> Callable[[Any], Any] | None:
         """The function that optimizers apply to the value after a step, None for none."""
         return self._constraint
 
-    @property
-    def initializer(self) -> Node:
-        """The node that assigns the initial value."""
-        return self._initializer
-
     def start_from(self, value: Tensor) -> None:
         """Let its initializer assign `value` instead of the initial value."""
         self._initializer = self.change("assign", value)
-
-    @property
-    def initial_value(self) -> Tensor:
-        """The initial value."""
-        return self._initial_value
-
-    @property
-    def snapshot(self) -> Tensor:
-        """The read of its value that was made with it."""
-        return self._read
 
     def as_tensor(self) -> Tensor:
         """The value, as a tensor for ops."""
@@ -295,10 +205,6 @@ class Variable(Operators, SessionValue):
                 return self._new_read(None)
         return self._read
 
-    def as_graph_element(self) -> Tensor:
-        """The tensor for fetches and feeds: the reference, or the value of a resource."""
-        return self._read if self.is_resource else self._variable
-
     def value(self) -> Tensor:
         """The value, as a tensor for ops."""
         return self.as_tensor()
@@ -306,10 +212,6 @@ class Variable(Operators, SessionValue):
     def read_value(self) -> Tensor:
         """A new read of the value, subject to the current control dependencies."""
         return self._new_read("read" if not self.is_resource else None)
-
-    def is_initialized(self, name: str | None = None) -> Tensor:
-        """True iff it has a value, at run time. -> initialized: bool, a scalar."""
-        return self._graph_for_nodes().apply_op(self._ops.is_initialized, [self._variable], None, name).outputs[0]
 
     def change(self, how: str, *inputs: Any, name: str | None = None) -> Node:
         """Add the node that changes it.
@@ -320,7 +222,7 @@ class Variable(Operators, SessionValue):
             name: the name of the node.
         """
         if (body := body_that_changes(self)) is not None:
-            return body.apply_op(getattr(_RESOURCE, how), [handle_within(self, body), *inputs], {"dtype": self._dtype}, name)
+            return body.apply_op(getattr(RESOURCE, how), [handle_within(self, body), *inputs], {"dtype": self._dtype}, name)
         attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # a reference determines it: values take its dtype
         attrs |= {"validate_shape": bool(self._shape.is_fully_defined)} if self.is_resource and how == "assign" else {}
         return self._graph_for_nodes().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
@@ -386,10 +288,52 @@ class Variable(Operators, SessionValue):
         return f"<gc.Variable '{self.name}' {self.dtype.text} {self.shape}>"
 
     def __getitem__(self, key: Any) -> VariableSlice:
-        return slice_of(self, key)
+        return _slice_of(self, key)
 
     def __iter__(self) -> Any:
         return iter(self.as_tensor())
+
+
+class VariableSlice(Tensor, eq=False):
+    """A part of a variable's value, as `v[1:3]` gives it.
+
+    Args:
+        variable: the variable.
+    """
+
+    variable: Variable
+
+    def assign(self, value: Any, name: str | None = None) -> Tensor:
+        """Replace this part of the variable at run time.
+
+        Args:
+            value: the new values, of the shape of the slice or one that is broadcast to it.
+            name: the name of the node.
+
+        Returns:
+            The value of the whole variable after the change.
+        """
+        graph, variable, node = get_default_graph(), self.variable, self.node
+        inputs = [*node.inputs[1:4], convert_to_tensor(graph, value, variable.dtype, f"value for a slice of '{variable.op.name}'")]
+        attrs = {mask: node.get_attr(mask) for mask in _MASKS}
+        name = name or f"{node.name}/_assign"
+        body = body_that_changes(variable)
+        if body is not None:
+            changed = body.apply_op("ResourceStridedSliceAssign", [handle_within(variable, body), *inputs], attrs, name)
+            return value_within(variable, body, changed)
+        if not variable.is_resource:
+            return graph.apply_op("StridedSliceAssign", [variable.handle, *inputs], attrs, name).outputs[0]
+        changed = graph.apply_op("ResourceStridedSliceAssign", [variable.handle, *inputs], attrs, name)
+        with graph.control_dependencies([changed]):
+            return variable.read_value()
+
+
+def _slice_of(variable: Variable, key: Any) -> VariableSlice:
+    """The part of a variable selected by `key`."""
+    node = variable.as_tensor()[key].node
+    variable_slice = VariableSlice(node, 0, variable)
+    node.outputs = [variable_slice]  # the tensor of the node, by which runs know what is fetched and fed
+    return variable_slice
 
 
 def _named_constant(graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:

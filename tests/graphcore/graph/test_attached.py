@@ -7,7 +7,7 @@ import weakref
 
 import graphcore as gc
 from graphcore.graph.attached import Attached
-from graphcore.placement.last_placer import last_placement, last_placer
+from graphcore.placement.placer import last_placement, last_placer
 from graphcore.runtime.stepping.stepped_run import last_stepped_run
 
 

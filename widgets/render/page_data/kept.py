@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Final
 
 from graphcore.graph.attached import Attached
-from graphcore.placement.last_placer import last_placement
+from graphcore.placement.placer import last_placement
 from widgets.render.page_data.explained import SlotNames
 from widgets.render.page_data.rows import Marks, NodeRow, RowMaker
 from widgets.render.page_data.steps import STEP

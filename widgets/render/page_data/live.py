@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from graphcore.placement.last_placer import last_placement
+from graphcore.placement.placer import last_placement
 from graphcore.support.budget import within_one_budget
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.build import Space, Writer, json_line

@@ -11,7 +11,7 @@ import msgspec
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner
 from graphcore.inference.expressions import expression_of
 from graphcore.plumbing import ARG
-from graphcore.runtime.core.memory import tensor_bytes
+from graphcore.runtime.core.sizes import tensor_bytes
 from widgets.scene.calls import calls_functions
 from widgets.scene.devices import assigned_device, is_elsewhere
 from widgets.scene.lenses import cell_label

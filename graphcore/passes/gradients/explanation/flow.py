@@ -17,7 +17,7 @@ from graphcore.graph.model.search import reachable
 from graphcore.passes.gradients.bodies.template import gradient_template
 from graphcore.passes.gradients.explanation.reachability import PathsFrom, PathsTo
 from graphcore.passes.gradients.functions.functional import functional_gradient
-from graphcore.passes.gradients.gradients import DIFFERENTIABLE
+from graphcore.passes.gradients.node_gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.overrides import gradient_function, op_of_gradient
 from graphcore.plumbing import CONTROL_FLOW
 

@@ -11,8 +11,8 @@ from graphcore.passes.gradients.functions.calls import function_gradients
 from graphcore.passes.gradients.functions.differentiation import Differentiation
 from graphcore.passes.gradients.functions.gradient_calls import call_gradients, map_gradients
 from graphcore.passes.gradients.functions.kinds import is_differentiated_call, runs_itself
-from graphcore.passes.gradients.functions.loops import loop_gradients
 from graphcore.passes.gradients.functions.map_gradients import MAP_GRADIENT
+from graphcore.passes.gradients.functions.while_gradients import loop_gradients
 
 FunctionalGradient = Callable[[Differentiation, Node, Sequence[int], str], dict[int, Tensor]]
 """Maps the backward pass, a node, its wanted inputs and a name prefix to the gradients of those inputs."""

@@ -22,7 +22,7 @@ from graphcore.tf1.math.elementwise import where
 from graphcore.tf1.math.reductions import reduce_all
 from graphcore.tf1.nn.rnn.base import sizes_of
 from graphcore.tf1.nn.rnn.cells import require_cell
-from graphcore.tf1.nn.rnn.loops import exchanged
+from graphcore.tf1.nn.rnn.dynamic import exchanged
 from graphcore.tf1.tensor_array import TensorArray
 from graphcore.tf1.variable_scopes.opening import variable_scope
 

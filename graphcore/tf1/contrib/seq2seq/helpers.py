@@ -20,7 +20,7 @@ from graphcore.tf1.contrib.seq2seq.attention import size_of
 from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.math.elementwise import cast, equal
 from graphcore.tf1.math.reductions import argmax, reduce_all
-from graphcore.tf1.nn.rnn.loops import exchanged
+from graphcore.tf1.nn.rnn.dynamic import exchanged
 from graphcore.tf1.random import multinomial
 from graphcore.tf1.tensor_array import TensorArray
 

@@ -2,7 +2,7 @@
 
 from graphcore.tf1.nn.rnn.base import LayerRNNCell, LSTMStateTuple, RNNCell
 from graphcore.tf1.nn.rnn.cells import BasicLSTMCell, BasicRNNCell, GRUCell, LSTMCell
-from graphcore.tf1.nn.rnn.loops import stack_bidirectional_dynamic_rnn
+from graphcore.tf1.nn.rnn.dynamic import stack_bidirectional_dynamic_rnn
 from graphcore.tf1.nn.rnn.normalized import LayerNormBasicLSTMCell
 from graphcore.tf1.nn.rnn.phased import PhasedLSTMCell
 from graphcore.tf1.nn.rnn.unrolled import static_bidirectional_rnn, static_rnn

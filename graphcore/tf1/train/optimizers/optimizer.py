@@ -20,7 +20,8 @@ from graphcore.tf1.arrays.layout import identity
 from graphcore.tf1.framework import control_dependencies, group, name_scope
 from graphcore.tf1.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices, without_duplicates
 from graphcore.tf1.train.optimizers.slots import Slots, scope_prefix
-from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, GraphKeys, VariableChoice
+from graphcore.tf1.variables.choice import VariableChoice
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, GraphKeys
 from graphcore.tf1.variables.variables import Variable, listed_variables
 
 Gradient = Tensor | IndexedSlices

@@ -29,7 +29,8 @@ from graphcore.tf1.train.replicas.sums import add_up, scope_of
 from graphcore.tf1.train.replicas.ways import predicted_least_of_rings
 from graphcore.tf1.variable_scopes import get_variable_scope, variable_scope
 from graphcore.tf1.variable_scopes.getting import is_to_be_made
-from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
+from graphcore.tf1.variables.choice import VariableChoice
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES
 from graphcore.tf1.variables.variables import Variable
 
 

@@ -14,7 +14,8 @@ from graphcore.tf1.train.replicas.places import as_devices
 from graphcore.tf1.train.replicas.replicated import Replicated
 from graphcore.tf1.train.replicas.shares import as_inputs
 from graphcore.tf1.train.replicas.sums import WAYS
-from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VariableChoice
+from graphcore.tf1.variables.choice import VariableChoice
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES
 from graphcore.tf1.variables.variables import Variable
 
 _KINDS: Final = ("ps", "mirrored")

@@ -11,7 +11,7 @@ from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Node, get_default_graph
 from graphcore.shapes import Shape
 from graphcore.tf1.train.saving.checkpoint_states import latest_checkpoint, load_checkpoint
-from graphcore.tf1.variables.collections import VariableChoice
+from graphcore.tf1.variables.choice import VariableChoice
 from graphcore.tf1.variables.listing import all_variables
 from graphcore.tf1.variables.variables import Variable
 

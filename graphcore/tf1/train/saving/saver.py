@@ -23,7 +23,7 @@ from graphcore.support.files import is_folder
 from graphcore.tf1.framework import constant, group
 from graphcore.tf1.train.saving import checkpoint_states
 from graphcore.tf1.train.saving.meta_graphs import OF_VARIABLES, import_whole, read_meta_graph, whole_meta_graph, write_meta_graph
-from graphcore.tf1.variables.collections import VariableChoice
+from graphcore.tf1.variables.choice import VariableChoice
 from graphcore.tf1.variables.variables import Variable, listed_variables
 
 _V2: Final = 2
@@ -40,7 +40,7 @@ class Saver:
         reshape: restore values of other shapes with as many elements.
         sharded: has no effect: a checkpoint has one file of data.
         max_to_keep: the number of checkpoints to keep; older ones are removed. None or 0 keeps all.
-        keep_checkpoint_every_n_hours: one checkpoint of each such time is always kept.
+        keep_checkpoint_every_n_hours: keep one checkpoint of every such span of hours for good.
         name: the name scope of the nodes.
         restore_sequentially: has no effect.
         saver_def: the saver whose nodes are in the graph already; no nodes are added.

@@ -24,7 +24,7 @@ _MOST_PROGRAMS: Final = 256
 Key = tuple[object, ...]
 
 
-class _Step(msgspec.Struct, frozen=True, eq=False):
+class _Instruction(msgspec.Struct, frozen=True, eq=False):
     """A node to make; without a registration, a tensor to which the shape of a forward input is assigned."""
 
     name: str
@@ -37,19 +37,26 @@ class _Step(msgspec.Struct, frozen=True, eq=False):
 class GradientProgram(msgspec.Struct, frozen=True, eq=False):
     """The recorded nodes of one body. Values are numbered: inputs, outputs, output gradients, new values."""
 
-    steps: tuple[_Step, ...]
+    instructions: tuple[_Instruction, ...]
     results: tuple[int, ...]
 
     def run(self, writer: GradientWriter, template: GradientTemplate, forward: Node, values: list[Tensor], scope: str) -> list[Tensor]:
         """Make the nodes under `scope`. Returns one gradient for each slot of the program."""
         function, name, attrs = template.function, forward.name, forward.node_def.attr
-        for step in self.steps:
-            registration = step.registration
+        for instruction in self.instructions:
+            registration = instruction.registration
             if registration is None:
-                writer.graph.set_shape_like(values[step.inputs[0]], values[step.inputs[1]])
+                writer.graph.set_shape_like(values[instruction.inputs[0]], values[instruction.inputs[1]])
                 continue
-            record = name, function, attrs, step.name
-            made = writer.node(scope + step.name, registration, [values[i] for i in step.inputs], step.attrs, step.types, record)
+            record = name, function, attrs, instruction.name
+            made = writer.node(
+                scope + instruction.name,
+                registration,
+                [values[i] for i in instruction.inputs],
+                instruction.attrs,
+                instruction.types,
+                record,
+            )
             values += made.outputs
         return [values[i] for i in self.results]
 
@@ -92,25 +99,25 @@ def recorded(graph: Graph, body: GradientBody, values: Sequence[Tensor], results
     for number, tensor in enumerate(values):
         numbers.setdefault(tensor, number)
     count = len(values)
-    steps: list[_Step] = []
+    instructions: list[_Instruction] = []
     alike = list(body.alike)
     for done, node in enumerate((*body.made, None)):
         while alike and alike[0][0] == done:
             _, tensor, slot = alike.pop(0)
-            steps.append(_Step("", None, (numbers[tensor], slot), {}, ((), ())))
+            instructions.append(_Instruction("", None, (numbers[tensor], slot), {}, ((), ())))
         if node is None:
             break
         if any(tensor not in numbers for tensor in node.inputs):
             return None
         inputs = tuple([numbers[tensor] for tensor in node.inputs])
         name = graph.gradient_records[node.name].body_node
-        steps.append(_Step(name, node.registration, inputs, node.node_def.attr, (node.input_types, node.output_types)))
+        instructions.append(_Instruction(name, node.registration, inputs, node.node_def.attr, (node.input_types, node.output_types)))
         for tensor in node.outputs:
             numbers[tensor] = count
             count += 1
     if any(tensor not in numbers for tensor in results):
         return None
-    return GradientProgram(tuple(steps), tuple([numbers[tensor] for tensor in results]))
+    return GradientProgram(tuple(instructions), tuple([numbers[tensor] for tensor in results]))
 
 
 class ProgramCache:

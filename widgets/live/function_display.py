@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from graphcore.support.shown import html_text, one_line
+from widgets.function import Subject
 from widgets.render.compiled import build_scene
 from widgets.render.static_display import to_pre, to_static_html
-
-if TYPE_CHECKING:
-    from widgets.function import Subject
 
 
 def to_function_bundle(subject: Subject) -> dict[str, str]:
