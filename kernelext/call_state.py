@@ -220,7 +220,7 @@ class _Walk:
                 self._variable(variables[name], code, depth)
 
     def _variable(self, value: Any, code: CodeType, depth: int) -> None:
-        """A variable that code uses. Of a module of the user's, that which the code may name."""
+        """A variable that code uses; of a module of the user those of its variables that the code names."""
         if isinstance(value, ModuleType) and _is_own(value.__name__):
             own = vars(value)
             self.all([own[name] for name in code.co_names if name in own], depth + 1)

@@ -81,9 +81,9 @@ class RunComparison(msgspec.Struct, frozen=True, eq=False):
 def compare_runs(a: Any, b: Any, /, *args: Any, rtol: float | None = None, atol: float | None = None, **kwargs: Any) -> RunComparison:
     """Run two models on the same inputs, and find the first tensor in which they differ.
 
-    Nodes are matched as `gc.graph_diff` matches them, across frameworks too; of a convolution and a normalization that became one
-    convolution the last values are compared. Tensors in another layout are permuted where their shapes say so. Each model runs once, in its own
-    framework, with its modes as they are: call `eval()` first where dropout is not to differ.
+    Nodes are matched as `gc.graph_diff` matches them, across frameworks too. Where a convolution and a normalization became one
+    convolution, the values after the last of them are compared. Tensors in another layout are permuted where their shapes say so. Each model runs once, in its own
+    framework, with its modes as they are: call `model.eval()` first, or dropout differs from run to run.
 
     Two tensors differ if the greatest absolute difference exceeds `atol + rtol * m` for the greatest absolute value `m` of the first.
 

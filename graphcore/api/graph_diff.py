@@ -32,9 +32,9 @@ def graph_diff(a: Any, b: Any) -> GraphDiff:
     Nodes of one name and op are the same node. Others are matched by their place in the structure, so that a renamed node or scope is no
     removal and addition. Types and shapes that only follow from another change are listed apart from it.
 
-    Models of different frameworks are matched by the kinds of their ops, in the order of the flow of data, by modules, sizes and weights; so are nodes
-    of one framework that names and structure leave over. The text names nodes that were fused, split, left out or inserted; equal cases share a
-    line, and weights that only follow have none.
+    Models of different frameworks are matched by the kinds of their ops, in the order of the flow of data, by modules, sizes and weights; so
+    are nodes of one framework that neither name nor structure matches. The text names nodes that were fused, split, left out or inserted. Equal
+    cases share a line, and weights of such nodes have none of their own.
 
     In a notebook the result is a picture of both graphs, `widgets.save(diff, "diff.html")` writes it as a page, and it prints in words:
 

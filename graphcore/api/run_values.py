@@ -130,7 +130,7 @@ class _VisitingWatch:
         self.end(node, values, call)
 
     def begin(self, node: str, call: str = "") -> None:
-        """Nothing is known yet."""
+        """Do nothing: values come at the end."""
 
     def end(self, node: str, outputs: Sequence[object], call: str = "") -> None:
         name = "" if call else self._names.place("", node)[1]

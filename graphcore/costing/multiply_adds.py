@@ -169,13 +169,13 @@ def of_transposed(work: Work) -> Expression:
 
 
 def of_filter_gradient(work: Work) -> Expression:
-    """As many as those of the convolution itself: incoming elements times a channel's filter."""
+    """The same number as of the convolution itself: incoming elements times a channel's filter."""
     filters, incoming = work.output(), work.input(2)
     return product([*incoming, *(filters[:-2] if work.word in _DEPTHWISE else filters[:-1])])
 
 
 def of_input_gradient(work: Work) -> Expression:
-    """As many as those of the convolution itself: incoming elements times a channel's filter."""
+    """The same number as of the convolution itself: incoming elements times a channel's filter."""
     filters, incoming = work.input(1), work.input(2)
     return product([*incoming, *(filters[:-2] if work.word in _DEPTHWISE else filters[:-1])])
 

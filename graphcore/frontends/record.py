@@ -148,7 +148,7 @@ class ForeignRecord:
         return value
 
     def short_value(self, node: Node) -> Array | None:
-        """As `value`, for small tensors only."""
+        """Like `value`, for small tensors only."""
         foreign = self.nodes.get(node.name)
         is_short = foreign is not None and foreign.weight is not None and 0 <= weight_bytes(foreign.weight) <= SHORT_BYTES
         return self.value(node) if is_short else None
@@ -179,7 +179,7 @@ def set_foreign(graph: Graph, record: ForeignRecord) -> None:
 
 
 def _of_length(names: list[str], count: int) -> list[str]:
-    """As many names, the rest of them empty."""
+    """`count` names; those that are missing are empty."""
     return names if len(names) == count else [*names, *[""] * count][:count]
 
 

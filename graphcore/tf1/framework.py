@@ -109,12 +109,12 @@ def _reshaped(value: Any, shape: Shape) -> Any:
 
 
 def zeros(shape: Any, dtype: object = float32, name: str | None = None) -> Tensor:
-    """Zeros. shape: sizes, which may be a tensor or hold some -> y: [*shape]."""
+    """A tensor of zeros. shape: sizes, each a number or a scalar tensor, or one tensor of all -> y: [*shape]."""
     return _filled(0, shape, as_dtype(dtype), name or "zeros")
 
 
 def ones(shape: Any, dtype: object = float32, name: str | None = None) -> Tensor:
-    """Ones. shape: sizes, which may be a tensor or hold some -> y: [*shape]."""
+    """A tensor of ones. shape: sizes, each a number or a scalar tensor, or one tensor of all -> y: [*shape]."""
     return _filled(1, shape, as_dtype(dtype), name or "ones")
 
 

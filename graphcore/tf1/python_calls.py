@@ -46,7 +46,7 @@ def py_func(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: b
 
 
 def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:  # noqa: N803 - TF1's name
-    """As `py_func`."""
+    """`py_func` under its name in later versions."""
     return py_func(func, inp, Tout, name=name)
 
 

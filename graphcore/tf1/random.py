@@ -155,7 +155,7 @@ def multinomial(logits: Any, num_samples: Any, seed: int | None = None, name: st
 
 
 def categorical(logits: Any, num_samples: Any, dtype: object = None, seed: int | None = None, name: str | None = None) -> Tensor:
-    """As `multinomial`: classes for each row of logits, [batch, num_samples]."""
+    """`multinomial` under its later name: classes for each row of logits, [batch, num_samples]."""
     return multinomial(logits, num_samples, seed, name or "categorical", dtype)
 
 
@@ -239,17 +239,17 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
 def stateless_truncated_normal(
     shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: object = float32, name: str | None = None
 ) -> Tensor:
-    """As `stateless_normal`, without values beyond two standard deviations."""
+    """Like `stateless_normal`, without values beyond two standard deviations."""
     return _stateless("StatelessTruncatedNormal", (shape, seed, mean, stddev), dtype, name or "stateless_truncated_normal")
 
 
 def stateless_multinomial(logits: Any, num_samples: Any, seed: Any, output_dtype: object = int64, name: str | None = None) -> Tensor:
-    """As `multinomial`, the same in each run with the same seed. seed: [2] -> y: [batch, num_samples]."""
+    """Like `multinomial`, the same in each run with the same seed. seed: [2] -> y: [batch, num_samples]."""
     with name_scope(name or "stateless_multinomial"):
         logits = convert_to_tensor(logits, name="logits")
         return apply_one("StatelessMultinomial", [logits, num_samples, seed], None, {"output_dtype": as_dtype(output_dtype)})
 
 
 def stateless_categorical(logits: Any, num_samples: Any, seed: Any, dtype: object = int64, name: str | None = None) -> Tensor:
-    """As `stateless_multinomial`."""
+    """Like `stateless_multinomial`."""
     return stateless_multinomial(logits, num_samples, seed, dtype, name or "stateless_categorical")

@@ -99,7 +99,7 @@ class InteractiveSession(Session):
         self._is_entered = True
 
     def close(self) -> None:
-        """Release variables and plans; the default session is the one before."""
+        """Release variables and plans. The default session is the one before again."""
         if self._is_entered:
             self._is_entered = False
             self.__exit__(None, None, None)
@@ -107,7 +107,7 @@ class InteractiveSession(Session):
 
 
 def disable_v2_behavior() -> None:
-    """Nothing: this is TensorFlow 1's behaviour."""
+    """Do nothing: version 1's behaviour is the only one here."""
 
 
 disable_eager_execution = disable_control_flow_v2 = disable_resource_variables = disable_v2_tensorshape = disable_v2_behavior

@@ -24,7 +24,7 @@ class CellFailed(Exception):  # noqa: N818 - it reports an error that is display
     """The code in a cell magic failed; its own error is displayed already."""
 
     def _render_traceback_(self) -> list[str]:
-        """Nothing: IPython's form for exceptions that display themselves."""
+        """No lines: IPython's form for exceptions that have been displayed already."""
         return []
 
 

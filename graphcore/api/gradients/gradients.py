@@ -52,12 +52,12 @@ def gradients(
         `gc.IndexedSlices` for a variable from which a y gathers rows (`gc.gather`, `gc.nn.embedding_lookup`) outside of loops and branches.
 
     After a later change of a node that the gradients depend on, the nodes behind these tensors are derived again before the next run; the
-    tensors stay. If a gradient becomes None or slices, or is no longer, they are marked and refuse to run.
+    tensors stay. Where a gradient turns into None or into slices, or back, its tensor is marked and refuses to run.
 
     The nodes are added atomically, even if Ctrl-C interrupts; other threads that build the graph wait meanwhile.
 
     Raises:
-        NotFoundError: `No gradient defined for op`.
+        NotFoundError: an op between them has no gradient.
         InvalidArgumentError: wrong dtypes, counts or graphs.
         FailedPreconditionError: something that a y depends on has an error.
 

@@ -136,7 +136,7 @@ class Copies:
         return made
 
     def _of_variable(self, value: Any, name: str) -> Any:
-        """As `of_arguments` for a variable around a function.
+        """Like `of_arguments` for a variable around a function.
 
         Other objects and long lists, such as data sets, are used as they are.
         """

@@ -74,7 +74,7 @@ class Ends:
         return [self._at_x("not a leaf", text)]
 
     def on_other_ways(self) -> list[GradientEnd]:
-        """Those on ways to the result."""
+        """The ends on ways to the result."""
         ways = self._ways
         ends: list[GradientEnd] = []
         for name, place in self._ended:

@@ -49,7 +49,7 @@ def _bytes_of_sums(_attrs: Attrs, inputs: Sequence[Array]) -> int | None:
 
 
 def joining_ufunc(name: str) -> KernelFactory:
-    """As `ufunc`, but for strings too: of two scalar strings the array module gives no array."""
+    """Like `ufunc`, but for strings too: of two scalar strings the array module gives no array."""
 
     @declares_traits(most_bytes=_bytes_of_sums)
     @_ELEMENTWISE
@@ -66,7 +66,7 @@ def joining_ufunc(name: str) -> KernelFactory:
 
 
 def floating_ufunc(name: str) -> KernelFactory:
-    """As `ufunc`, but integer inputs are refused as in TensorFlow (the array module returns doubles)."""
+    """Like `ufunc`, but integer inputs are refused as in TensorFlow (the array module returns doubles)."""
 
     @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:

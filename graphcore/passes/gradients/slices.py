@@ -62,7 +62,7 @@ def gradients_of_reads(
     simplify: bool,
     trace: GradientTrace | None = None,
 ) -> list[Part]:
-    """As `build_gradients`, with slices for the reads of variables from which rows are gathered.
+    """Like `build_gradients`, with slices for the reads of variables from which rows are gathered.
 
     Args:
         graph, ys, given, name, stop_gradients, simplify, trace: as there.

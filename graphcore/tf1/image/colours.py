@@ -106,7 +106,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
 
 def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
-    """As `adjust_contrast`, by a random factor from `lower` to `upper`."""
+    """Like `adjust_contrast`, by a random factor from `lower` to `upper`."""
     _check_range(lower, upper)
     return adjust_contrast(image, random_uniform([], lower, upper, seed=seed))
 
@@ -195,7 +195,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
 
 
 def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
-    """As `adjust_hue`, by a random number from -max_delta to max_delta, which is at most 0.5."""
+    """Like `adjust_hue`, by a random number from -max_delta to max_delta, which is at most 0.5."""
     if not 0 <= max_delta <= 0.5:
         raise InvalidArgumentError(f"max_delta must be from 0 to 0.5, got {max_delta}")
     return adjust_hue(image, random_uniform([], -max_delta, max_delta, seed=seed))
@@ -210,7 +210,7 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
 
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
-    """As `adjust_saturation`, by a random factor from `lower` to `upper`."""
+    """Like `adjust_saturation`, by a random factor from `lower` to `upper`."""
     _check_range(lower, upper)
     return adjust_saturation(image, random_uniform([], lower, upper, seed=seed))
 

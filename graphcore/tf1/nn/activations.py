@@ -216,7 +216,7 @@ def _check_alike(logits: Tensor, labels: Tensor) -> None:
 def weighted_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
 ) -> Tensor:
-    """As `sigmoid_cross_entropy_with_logits`, with the part of positive labels times `pos_weight`."""
+    """Like `sigmoid_cross_entropy_with_logits`, with the part of positive labels times `pos_weight`."""
     labels = either("labels", labels, "targets", targets)
     with name_scope(name or "logistic_loss") as scope:
         logits = convert_to_tensor(logits)

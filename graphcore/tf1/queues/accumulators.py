@@ -152,7 +152,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         return SparseGradient(*self._apply("SparseAccumulatorTakeGradient", [num_required], {"dtype": self._dtype}, name).outputs)
 
     def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:
-        """As `take_grad`, as slices."""
+        """The result of `take_grad` as `gc.IndexedSlices`."""
         slices = self.take_grad(num_required, name)
         return IndexedSlices(slices.values, slices.indices, slices.shape)
 

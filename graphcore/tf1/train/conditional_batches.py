@@ -24,7 +24,7 @@ def maybe_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `gc.train.batch`, with the elements for which `keep_input` is true.
+    """Like `gc.train.batch`, with the elements for which `keep_input` is true.
 
     Args:
         tensors, batch_size, num_threads, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name, name: as of
@@ -49,7 +49,7 @@ def maybe_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `maybe_batch`, of several elements that are made side by side, each by a thread of its own."""
+    """Like `maybe_batch`, of several elements that are made side by side, each by a thread of its own."""
     with name_scope(name or "batch_join") as scope:
         smaller = allow_smaller_final_batch
         return batched(scope, tensors_list, batch_size, capacity, enqueue_many, shapes, dynamic_pad, smaller, shared_name, keep=keep_input)
@@ -69,7 +69,7 @@ def maybe_shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `gc.train.shuffle_batch`, with the elements for which `keep_input` is true; see `maybe_batch`."""
+    """Like `gc.train.shuffle_batch`, with the elements for which `keep_input` is true; see `maybe_batch`."""
     with name_scope(name or "shuffle_batch") as scope:
         least, smaller = (min_after_dequeue, seed), allow_smaller_final_batch
         copies = [tensors] * num_threads
@@ -89,7 +89,7 @@ def maybe_shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `maybe_shuffle_batch`, of several elements, each made by a thread of its own."""
+    """Like `maybe_shuffle_batch`, of several elements, each made by a thread of its own."""
     with name_scope(name or "shuffle_batch_join") as scope:
         least, smaller = (min_after_dequeue, seed), allow_smaller_final_batch
         return batched(scope, tensors_list, batch_size, capacity, enqueue_many, shapes, False, smaller, shared_name, least, keep_input)

@@ -237,10 +237,10 @@ class MonitoredSession:
         return self._opened()
 
     def run(self, fetches: Any, feed_dict: dict[Any, Any] | None = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """As `gc.Session.run`, with what the hooks add.
+        """Like `gc.Session.run`, with what the hooks add.
 
         Raises:
-            FailedPreconditionError: the session is closed, or was to stop already.
+            FailedPreconditionError: the session is closed, or was asked to stop.
         """
         session = self._opened()
         if self.should_stop():

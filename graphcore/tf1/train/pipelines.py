@@ -223,7 +223,7 @@ def batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `batch`, of several elements that are made side by side, each by a thread of its own."""
+    """Like `batch`, of several elements that are made side by side, each by a thread of its own."""
     with name_scope(name or "batch_join") as scope:
         return batched(scope, tensors_list, batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name)
 
@@ -241,7 +241,7 @@ def shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `batch`, in random order.
+    """Like `batch`, in random order.
 
     Args:
         tensors, batch_size, capacity, num_threads, enqueue_many, shapes, allow_smaller_final_batch, shared_name, name: as of `batch`.
@@ -267,7 +267,7 @@ def shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `shuffle_batch`, of several elements that are made side by side, each by a thread of its own."""
+    """Like `shuffle_batch`, of several elements that are made side by side, each by a thread of its own."""
     with name_scope(name or "shuffle_batch_join") as scope:
         least = min_after_dequeue, seed
         return batched(

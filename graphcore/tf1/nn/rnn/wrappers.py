@@ -48,7 +48,7 @@ class MultiRNNCell(RNNCell):
 
     @property
     def state_size(self) -> Any:
-        """Those of the cells."""
+        """The sizes of the states of the cells: a tuple, or with `state_is_tuple=False` their sum."""
         sizes = tuple([cell.state_size for cell in self._cells])
         return sizes if self._state_is_tuple else sum(sizes)
 
