@@ -59,7 +59,7 @@ class Extension:
             ErrorDisplay(shell, self._guard, formatters.difference),
             WrittenCurves(shell, self._guard),
             LongWorkDisplay(shell, self._guard),
-            Magics(shell, self.history, self.views.step_through),
+            Magics(shell, self.history, self.views.step_through, self.views.record_call),
             Completion(shell, next_words, self._guard),
             formatters,
             OpPages(shell, self._guard, self.views.picture),

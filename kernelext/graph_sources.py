@@ -32,6 +32,11 @@ def is_expression(text: str) -> bool:
     return isinstance(expression, ast.Attribute | ast.Call | ast.Subscript)
 
 
+def is_call(text: str) -> bool:
+    """True for an expression that is a call: `model(x)`."""
+    return is_expression(text) and isinstance(ast.parse(text.strip(), mode="eval").body, ast.Call)
+
+
 def is_source(word: str) -> bool:
     """True for the path of a file or folder, and for an expression."""
     return is_file(word) or is_folder(word) or is_expression(word)

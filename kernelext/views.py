@@ -174,6 +174,15 @@ class Views:
         if front_end(self._shell) == "none":
             print(node_text(node))  # noqa: T201 - the answer where there is no picture
 
+    def record_call(self, call: str) -> Graph:
+        """Run a call of another framework, show it with its values, and return its graph.
+
+        Raises:
+            UsageError: it is no such call.
+        """
+        self.open(GraphLine(name=call, recording="values"))
+        return self._open[call].view.graph
+
     def step_through(self, graph: Graph) -> None:
         """Open the stepper in the views of a graph, once they show its recorded run at the end of the cell."""
         for opened in self._open.values():

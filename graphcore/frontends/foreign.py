@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -159,6 +159,7 @@ class ForeignFunction:
         output_names: the names of the results, as far as they are known.
         nodes: the body, in an order in which producers come first.
         doc: the source's own note.
+        make: makes the body when it is opened; None if it is here.
     """
 
     name: str
@@ -167,6 +168,7 @@ class ForeignFunction:
     output_names: tuple[str, ...] = ()
     nodes: list[ForeignNode] = field(default_factory=list)
     doc: str = ""
+    make: Callable[[], ForeignGraph] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +219,28 @@ class ForeignGraph:
     missing: dict[str, list[GradientEnd]] = field(default_factory=dict)
     docs: Callable[[str], str] | None = None
     runner: Callable[[], Runner] | None = field(default=None, compare=False)
+
+    def opened(self, key: str) -> ForeignFunction:
+        """The function with its body, which is made now if it was not before. Functions that it calls are then among `functions`.
+
+        Raises:
+            GraphError: its body cannot be made.
+        """
+        function = self.functions[key]
+        if function.make is None:
+            return function
+        made = function.make()
+        for inner, called in made.functions.items():
+            self.functions[f"{key}/{inner}"] = replace(called, nodes=_below(key, called.nodes))
+        main = made.main
+        doc = " ".join(filter(None, (function.doc, *made.notes)))
+        opened = ForeignFunction(function.name, main.inputs, main.outputs, main.output_names, _below(key, main.nodes), doc)
+        self.functions[key] = opened
+        return opened
+
+
+def _below(key: str, nodes: Sequence[ForeignNode]) -> list[ForeignNode]:
+    """Nodes that call functions of a graph within another one, by their keys there."""
+    return [
+        replace(node, bodies={role: f"{key}/{inner}" for role, inner in node.bodies.items()}) if node.bodies else node for node in nodes
+    ]

@@ -11,6 +11,7 @@ from graphcore.frontends import jaxpr
 from graphcore.frontends.frontend import Call, MadeCall
 from graphcore.frontends.function_values import values_used_by
 from graphcore.frontends.jax_reader.calls import Traced, traced
+from graphcore.frontends.jax_reader.ends import zero_gradients
 from graphcore.frontends.jax_reader.failed_calls import failed_call
 from graphcore.frontends.jax_reader.named_arrays import named_arrays
 from graphcore.frontends.jax_reader.remarks import remarks_on
@@ -81,6 +82,7 @@ def _traced(call: Call) -> tuple[ForeignGraph, Traced]:
     if result.error is not None:
         return failed_call(result.error, name, f"jax {getattr(jax, '__version__', '')}".strip(), arrays), result
     graph = jaxpr.read_program(result.closed, name, arrays, result.arguments)
+    graph.missing = zero_gradients(graph, result.gradients)
     if model is not None:
         name_layers(graph, model)
     for text in (*remarks_on(result.closed), *mark_broadcasts(graph)):

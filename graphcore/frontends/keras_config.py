@@ -95,4 +95,4 @@ def _graph(config: Any, weights: HdfWeights | ModelObject | None, producer: str,
     name = str(config["config"].get("name", "")) if isinstance(config.get("config"), dict) else ""
     facts = {"class": config["class_name"], **facts}
     notes.extend(reader.notes)
-    return ForeignGraph("Keras model", main, producer=producer, name=name, facts=facts, notes=notes)
+    return ForeignGraph("Keras model", main, producer=producer, name=name, functions=reader.functions, facts=facts, notes=notes)

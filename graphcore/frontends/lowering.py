@@ -100,7 +100,10 @@ class _Lowering:
         key = self.keys.get(title)
         if key is None:
             raise InvalidArgumentError(f"The {self.source.kind} has no function '{title}'")
-        function = self.source.functions[key]
+        function = self.source.opened(key)
+        if len(self.titles) != len(self.source.functions):
+            self.titles = titles_of(self.source.functions)
+            self.keys = {title: key for key, title in self.titles.items()}
         graph, args, rets = self.graph_of(function, prefix)
         return ForeignBody(title, function.doc, graph, args, rets)
 

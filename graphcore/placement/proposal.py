@@ -154,7 +154,7 @@ class _Search:
     def _count(self) -> None:
         """Publish the progress: the placements that were tried of those that are known to be next."""
         self.done += 1
-        long_work.publish("search for a placement", self.done, self.steps)
+        long_work.publish("search for a placement", self.done, self.steps, "")
 
     def _gradient_pairs(self) -> list[tuple[Node, Node]]:
         """The nodes of gradients, each with the node that it differentiates."""

@@ -35,5 +35,7 @@ class Watched(Generic[_P]):
 
 written_scalars: Final[Watched[[str, Mapping[str, float], int | None]]] = Watched()
 """Scalars are written to an event file: its folder, the scalars by tag, and their step."""
-long_work: Final[Watched[[str, int, int]]] = Watched()
-"""Long work goes on: its title, the number of steps that are done, and all steps, which may grow; at the end both are equal."""
+long_work: Final[Watched[[str, int, int, str]]] = Watched()
+"""Long work goes on: its title, the number of steps that are done, all steps, and the place where it is, "" for none.
+
+All steps may grow, and are 0 while their number is unknown. At the end both numbers are equal."""

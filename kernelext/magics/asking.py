@@ -10,6 +10,7 @@ from IPython.core.error import UsageError
 import graphcore as gc
 from graphcore.api.gradients.gradients import GradientCall
 from graphcore.graph import Graph, Tensor, get_default_graph
+from kernelext.magics.framework_gradients import of_framework
 from kernelext.magics.named import element, tensor, words_of
 from kernelext.magics.node_table import NodeTable
 from widgets.scene.find import matching
@@ -37,9 +38,15 @@ def why(line: str, variables: Mapping[str, Any]) -> Any:
         %why place NAME              the reasons for the device of a node
         %why grad NAME               the path of the gradient that was built last with respect to NAME, or what cuts it
         %why grad Y X                the path of the gradient of Y with respect to X
+        %why grad loss(model(x), y) model.fc.weight
+                                     the same for PyTorch and JAX, of an expression that is computed once on copies
 
     A name is a variable of yours, or a name in the default graph.
     """
+    question, _, rest = line.strip().partition(" ")
+    asked_gradient = of_framework(rest.strip(), variables) if question == "grad" else None
+    if asked_gradient is not None:
+        return asked_gradient
     question, *names = words_of(line, "why") or [""]
     if question not in QUESTIONS or not 1 <= len(names) <= (2 if question == "grad" else 1):
         raise UsageError(f"%why needs one of {', '.join(QUESTIONS)} and a name, as in %why shape y; got '{line}'.")

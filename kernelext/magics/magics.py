@@ -10,6 +10,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.graph import Graph
+from kernelext.graph_sources import is_call
 from kernelext.history import History
 from kernelext.magics import asking, comparing, running
 
@@ -35,12 +36,16 @@ class Magics:
         shell: the IPython shell.
         history: the earlier states of graphs.
         stepped: a callback with a graph whose recorded run is to be stepped through.
+        recorded: runs a call of another framework, shows it with its values, and returns its graph.
     """
 
-    def __init__(self, shell: InteractiveShell, history: History, stepped: Callable[[Graph], None]) -> None:
+    def __init__(
+        self, shell: InteractiveShell, history: History, stepped: Callable[[Graph], None], recorded: Callable[[str], Graph]
+    ) -> None:
         self._shell: Any = shell  # its methods have no types
         self._history = history
         self._stepped = stepped
+        self._recorded = recorded
         self._before: dict[tuple[str, str], Any] = {}
 
     def start(self) -> None:
@@ -76,7 +81,7 @@ class Magics:
         self._shell.register_magic_function(magic, kind, name)
 
     def _step(self, line: str, variables: dict[str, Any]) -> running.Steps:
-        steps = running.step(line, variables, self._shell.ev)
+        steps = running.Steps(self._recorded(line.strip())) if is_call(line) else running.step(line, variables, self._shell.ev)
         self._stepped(steps.graph)
         return steps
 

@@ -48,6 +48,7 @@ def step(line: str, variables: Mapping[str, Any], evaluate: Evaluate) -> Steps:
 
     %step y x=pixels             run and record
     %step                        the run that was recorded last
+    %step model(x)               run a call of PyTorch, JAX or Keras once, and step through that
     """
     recorded = _recorded(line, variables, evaluate, "step", RunOptions(values=True))
     nodes = recorded.nodes

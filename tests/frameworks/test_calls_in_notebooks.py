@@ -255,3 +255,62 @@ def test_values_of_jax_are_those_of_the_present_arrays(shell: NotebookShell, pag
     assert values["tanh"].max == pytest.approx(0.7615942)
     assert shell.run(change, "d").success
     assert recorded_values_of(shown(page)) is None
+
+
+def answer_of(shell: NotebookShell, line: str) -> str:
+    result = shell.run(line, "z")
+    assert result.success, result.error_in_exec
+    return repr(result.result)
+
+
+def test_why_grad_explains_an_expression_of_pytorch_with_its_line(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET.replace("torch.relu(self.first(x))", "torch.relu(self.first(x).detach())"), "a").success
+    text = answer_of(shell, "%why grad model(x).sum() model.first.weight")
+    assert "is None" in text
+    assert "self.first(x).detach()" in text
+    assert "In [" in text
+    assert "model.last.weight.grad" in answer_of(shell, "%why grad model(x).sum() last.weight")
+    assert shell.run("loss = model(x).sum()", "b").success
+    assert "no path" in answer_of(shell, "%why grad loss model.first.weight")
+    failed = shell.run("%why grad model(x).sum() third.weight", "z")
+    assert "requires the name of one tensor, got 'third.weight'" in str(failed.error_in_exec)
+
+
+def test_why_grad_names_an_optimizer_that_changes_nothing(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET, "a").success
+    assert shell.run("opt = torch.optim.SGD(model.parameters(), lr=0.1)", "b").success
+    line = "%why grad model(x).sum() model.first.weight"
+    assert "optimizer" not in answer_of(shell, line)
+    assert shell.run("opt.param_groups[0]['lr'] = 0.0", "b").success
+    assert "The optimizer (SGD) has the learning rate 0 for it" in answer_of(shell, line)
+    assert shell.run("model = Net(8)", "c").success
+    assert "The optimizer (SGD) holds 4 tensors, and not this one" in answer_of(shell, line)
+
+
+def test_why_grad_explains_an_expression_of_jax(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("jax")
+    assert shell.run("import jax, jax.numpy as jnp\nw, x = jnp.ones(3), jnp.ones((2, 3))", "a").success
+    assert shell.run("def loss(w, x):\n    return jnp.round(x @ w).sum()", "b").success
+    text = answer_of(shell, "%why grad loss(w, x) w")
+    assert "it is zero" in text
+    assert "rounds, so its derivative is zero" in text
+
+
+def test_a_call_is_stepped_through_with_its_values(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET, "a").success
+    lines = answer_of(shell, "%step model(x)").splitlines()
+    page.says("ready")
+    relu = next(line for line in lines if "torch.relu" in line)
+    assert "float [3,8]" in relu
+    assert lines[0].split()[:4] == ["1", "x", "torch.Input", "fed"]
+    assert [message["pane"] for message in page.sent if message["type"] == "show_pane"] == ["stepper"]
+    page.says("want_steps")
+    steps = next(message["steps"] for message in reversed(page.sent) if message["type"] == "steps")
+    assert "relu" in steps["nodes"]
+    last = steps["nodes"].index("last/linear")
+    (row,) = [place for place, label in enumerate(steps["runs"]["labels"]) if label == last]
+    assert steps["runs"]["counts"][row] == 1
+    assert steps["texts"][steps["runs"]["texts"][row]].startswith("float [3,2]")

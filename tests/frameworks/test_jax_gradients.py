@@ -10,6 +10,7 @@ from graphcore.frontends.foreign import ForeignGraph, ForeignNode
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.lowering import lower
 from graphcore.frontends.sources import open_source
+from widgets.scene.gaps import gaps_of
 from widgets.scene.origins import origins_of
 
 jax: Any = pytest.importorskip("jax")
@@ -112,3 +113,27 @@ def test_a_gradient_that_fails_is_red_where_the_forward_pass_fails() -> None:
     assert failed.op == "jax.dot_general"
     assert "3 is axis 1 of X; 4 is axis 0 of w" in failed.error
     assert not failed.modules
+
+
+ENDS = {
+    "stop_gradient": (lambda w, v: (lax.stop_gradient(jnp.tanh(w)) * v).sum(), "stop_gradient", "stop_gradient"),
+    "round": (lambda w, v: (jnp.round(w) * v).sum(), "not differentiable", "round"),
+    "argmax": (lambda w, v: w.argmax() * v.sum(), "dtype", "argmax"),
+    "comparison": (lambda w, v: jnp.where(w > 0, v, 0.0).sum(), "dtype", "gt"),
+    "in a jitted function": (lambda w, v: (jax.jit(lambda w: lax.stop_gradient(w * 2))(w) * v).sum(), "not differentiable", "<lambda>"),
+    "unused": (lambda w, v: v.sum() + 0 * w.shape[0], "no path", ""),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_argument_whose_gradient_is_zero_for_all_values_is_marked_where_it_ends(name: str) -> None:
+    function, kind, word = ENDS[name]
+    graph = read(function, X, X, gradients=True)
+    ((argument, ends),) = graph.missing.items()
+    (end,) = ends
+    assert argument == graph.main.nodes[0].name
+    assert end.kind == kind
+    assert end.node.rpartition("/")[2] == (word or argument)
+    (gap,) = gaps_of(lower(graph))
+    assert gap.node == argument
+    assert not read(lambda w, v: (w * v).sum(), X, X, gradients=True).missing

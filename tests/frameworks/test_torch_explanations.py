@@ -314,3 +314,21 @@ def test_names_and_results_that_do_not_fit_are_refused() -> None:
         gc.explain_gradient(loss(), "first.weight")
     with pytest.raises(InvalidArgumentError, match="requires a tensor of PyTorch or its name, got int"):
         gc.explain_gradient(loss, 3)
+
+
+def test_an_optimizer_that_leaves_a_parameter_as_it_is_is_named() -> None:
+    net = nn.Linear(4, 2)
+
+    def loss() -> Any:
+        return net(X).sum()
+
+    holding = torch.optim.SGD([{"params": [net.bias]}, {"params": [net.weight], "lr": 0.0}], lr=0.1)
+    assert gc.explain_gradient(loss, net.bias, optimizer=holding).notes == gc.explain_gradient(loss, net.bias).notes
+    for y in (loss, loss()):
+        (still, *_) = gc.explain_gradient(y, net.weight, optimizer=holding).notes
+        assert "(SGD) has the learning rate 0 for it" in still
+        (absent, *_) = gc.explain_gradient(y, net.weight, optimizer=torch.optim.Adam(nn.Linear(4, 2).parameters())).notes
+        assert "(Adam) holds 2 tensors, and not this one" in absent
+        assert "1 others of float32 [2, 4]" in absent
+    with pytest.raises(InvalidArgumentError, match="requires an optimizer of PyTorch, got Linear"):
+        gc.explain_gradient(loss, net.weight, optimizer=net)

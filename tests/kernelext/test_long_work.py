@@ -10,7 +10,7 @@ from graphcore.graph import reset_default_graph
 from graphcore.support.watched import long_work
 from kernelext import long_work as long_work_module
 from kernelext.guard import Guard
-from kernelext.long_work import LongWorkDisplay
+from kernelext.long_work import LongWorkDisplay, WorkProgress
 from tests.kernelext.conftest import NotebookShell
 from tests.kernelext.test_progress import Handle
 from tests.kernelext.test_written_curves import handle
@@ -57,7 +57,7 @@ def test_a_search_that_is_interrupted_says_where_it_stopped(
 ) -> None:
     monkeypatch.setattr(long_work_module, "SECONDS_UNSHOWN", 0.0)
 
-    def interrupt(_title: str, done: int, _steps: int) -> None:
+    def interrupt(_title: str, done: int, _steps: int, _place: str) -> None:
         if done == 3:
             raise KeyboardInterrupt
 
@@ -67,3 +67,23 @@ def test_a_search_that_is_interrupted_says_where_it_stopped(
     finally:
         long_work.unwatch(interrupt)
     assert "search for a placement: stopped at step 3 of" in handle.pictures[-1]
+
+
+@pytest.mark.parametrize("is_interrupted", [True, False])
+def test_work_of_unknown_length_ends_with_its_time_or_the_place_where_it_stopped(
+    drawing: NotebookShell, handle: Handle, monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool
+) -> None:
+    monkeypatch.setattr(long_work_module, "SECONDS_UNSHOWN", 0.0)
+    end = "raise KeyboardInterrupt" if is_interrupted else "long_work.publish('tracing Net', 2, 2, '')"
+    code = f"from graphcore.support.watched import long_work\nlong_work.publish('tracing Net', 1, 0, 'encoder.0')\n{end}"
+    assert drawing.run(code, "cell 1").success is not is_interrupted
+    assert ("tracing Net: stopped at encoder.0 after 0" if is_interrupted else "tracing Net: done in 0") in handle.pictures[-1]
+    assert ("<progress" in handle.pictures[-1]) is not is_interrupted
+
+
+def test_work_of_unknown_length_says_where_it_is_beside_a_bar_without_a_value() -> None:
+    work = WorkProgress("tracing Net")
+    work.take(3, 0, "encoder.0")
+    assert "tracing Net: encoder.0, 0.0 s" in repr(work)
+    assert "<progress" in work._repr_html_()
+    assert "value=" not in work._repr_html_()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from graphcore.frontends.record import foreign_of
 from graphcore.plumbing import FEEDABLE, WHILE
 from graphcore.runtime.core.events import CONSTANT, MERGED, PASSED, Event
 from graphcore.runtime.core.node_times import without_repeats
@@ -67,10 +68,12 @@ def page_steps(graph: Graph) -> RecordedSteps | None:
 
 def _fed(graph: Graph, trace: Trace) -> list[str]:
     """The names of the fed nodes of a run: its nodes take their values, and they have no events."""
+    foreign = foreign_of(graph)
+    inputs = {name for name, node in foreign.nodes.items() if node.kind == "input"} if foreign is not None else set()
     nodes = {node.name: node for node in graph.op_nodes()}
     seen = {event.node for event in trace.events if not event.call}
     sources = [tensor.node for name in seen if name in nodes for tensor in nodes[name].inputs]
-    return sorted({source.name for source in sources if source.op in FEEDABLE and source.name not in seen})
+    return sorted({source.name for source in sources if (source.op in FEEDABLE or source.name in inputs) and source.name not in seen})
 
 
 class StepRow:

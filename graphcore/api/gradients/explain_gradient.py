@@ -46,7 +46,7 @@ _MOST_PATHS: Final = 4
 _NOT_OF_A_STEP: Final = frozenset({"sum", "seed", "zeros"})
 
 
-def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientExplanation:
+def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None, optimizer: Any = None) -> GradientExplanation:
     """Explain the gradient of `y` with respect to `x`: its path, or the nodes that cut it.
 
     Args:
@@ -56,6 +56,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
         x: a tensor or variable of the same graph; for a resource variable all reads that `y` uses, and their sum. For PyTorch a tensor, or the
             dotted name of one in a module, such as "fc.weight". For JAX an array that the function uses, or its name, such as "params['w']".
         stop_gradients: that of `gc.gradients`.
+        optimizer: for PyTorch the optimizer that is to change `x`: a note says where its steps leave it as it is.
 
     Returns:
         An explanation that prints as text and shows as tables in a notebook. For a gradient that is None, it lists every cut with the
@@ -72,13 +73,16 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
           stop_gradient: 'stop' stops gradients: that is what gc.stop_gradient is for ...
               x -> stop -> y
     """
+    is_torch = isinstance(y, Call | FunctionType | MethodType | partial) or is_class(y, "Tensor", "torch")
+    if optimizer is not None and (is_of_jax(y, x) or not is_torch):
+        raise InvalidArgumentError(f"explain_gradient takes an optimizer for gradients of PyTorch; y is a {type(y).__name__}")
     if is_of_jax(y, x):
         of_jax: GradientExplanation = import_module("graphcore.api.gradients.of_jax.explain").explain_jax(y, x)
         return of_jax
-    if isinstance(y, Call | FunctionType | MethodType | partial) or is_class(y, "Tensor", "torch"):
+    if is_torch:
         if "torch" not in sys.modules:
             raise InvalidArgumentError(f"explain_gradient requires a tensor, or a function where torch is imported, got {type(y).__name__}")
-        explained: GradientExplanation = import_module("graphcore.api.gradients.of_torch.explain").explain_torch(y, x)
+        explained: GradientExplanation = import_module("graphcore.api.gradients.of_torch.explain").explain_torch(y, x, optimizer)
         return explained
     with paused_collector():
         return _explained(y, x, stop_gradients)

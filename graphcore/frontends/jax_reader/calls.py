@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphcore.frontends.jax_reader.backward import is_backward
-from graphcore.frontends.jax_reader.differentiated import with_gradients
+from graphcore.frontends.jax_reader.differentiated import is_floating, with_gradients
 from graphcore.frontends.jax_reader.failures import whole_tracebacks
 
 if TYPE_CHECKING:
@@ -25,12 +25,14 @@ class Traced:
         error: the error, None if the call succeeded.
         arguments: the values of the program's inputs.
         structure: the structure of the result, with the leaves that are the program's results.
+        gradients: the number of gradients by floating arguments that were added to the results.
     """
 
     closed: Any = None
     error: Exception | None = None
     arguments: list[Any] = field(default_factory=list)
     structure: Any = None
+    gradients: int = 0
 
 
 def traced(call: Call) -> Traced:
@@ -64,7 +66,9 @@ def traced(call: Call) -> Traced:
         or any(is_backward(str(equation.source_info.name_stack)) for equation in result.closed.jaxpr.eqns)
     ):
         return result
-    return _traced(with_gradients(run), masked)
+    differentiated = _traced(with_gradients(run), masked)
+    differentiated.gradients = sum(map(is_floating, tree.tree_leaves(masked)))
+    return differentiated
 
 
 def _traced(run: Callable[..., Any], masked: Any) -> Traced:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import Attr, ForeignFunction, ForeignNode, InputRef, ModuleCall, Port
+from graphcore.frontends.keras_reader.objects import ModelObject
 from graphcore.frontends.keras_reader.shapes import Shape, result_shape
 
 if TYPE_CHECKING:
-    from graphcore.frontends.keras_reader.objects import ModelObject
     from graphcore.frontends.keras_reader.weights import HdfWeights
 
 Key = tuple[str, int, int]
@@ -27,10 +27,11 @@ _MAX_DEPTH: Final = 50
 
 
 class LayerReader:
-    """The reader of one model. `notes` are sentences for the reader."""
+    """The reader of one model. `notes` are sentences for the reader, `functions` the operations of layers by the names of their nodes."""
 
     def __init__(self, weights: HdfWeights | ModelObject | None) -> None:
         self.notes: list[str] = []
+        self.functions: dict[str, ForeignFunction] = {}
         self._weights = weights
         self._nodes: list[ForeignNode] = []
         self._names: Counter[str] = Counter()
@@ -182,6 +183,7 @@ class LayerReader:
             ports.append(Port("", dtype or _dtype(config), shape))
         parameters = self._variables(layer, path, modules, stored)
         unique = self._unique(path + title)
+        bodies = self._operations(layer, number, unique)
         self._add(
             ForeignNode(
                 unique,
@@ -191,12 +193,22 @@ class LayerReader:
                 ("",) * len(inputs) + tuple([word for _, word in parameters]),
                 {**attrs_of(config), **arguments},
                 modules=modules,
+                bodies=bodies,
+                arguments=dict.fromkeys(bodies, tuple(range(len(inputs)))),
                 doc=f"Call {number + 1} of layer '{name}', which has the same weights in all of its calls." if number else "",
             )
         )
         for place, port in enumerate(ports):
             self._shapes[unique, place] = port_types.get(place, (None, ""))[0] or port.shape  # type: ignore[assignment]  # sizes are no symbols here
         return [(unique, place) for place in range(len(ports))]
+
+    def _operations(self, layer: dict[str, Any], number: int, node: str) -> dict[str, str]:
+        """The function with the operations of a call, of a layer in this process; by its role."""
+        operations = layer.get("operations") if isinstance(self._weights, ModelObject) else None
+        if not operations:
+            return {}
+        self.functions[node] = ForeignFunction(node, make=operations[number])
+        return {"operations": node}
 
     def _variables(self, layer: dict[str, Any], path: str, modules: tuple[ModuleCall, ...], stored: str) -> list[tuple[str, str]]:
         """The nodes of a layer's weights, made at its first call."""

@@ -9,6 +9,8 @@ import numpy as np
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import WeightRef
+from graphcore.frontends.keras_reader.calls import is_layer
+from graphcore.frontends.keras_reader.opening import operations_of
 
 _MAX_DEPTH: Final = 50
 _PLAIN: Final = (str, bool, int, float)
@@ -18,7 +20,7 @@ class ModelObject:
     """A model as its config and its weights, which are those of the object.
 
     Attributes:
-        config: the layers with their calls. No method of the user's classes is called.
+        config: the layers with their calls. No method of the user's classes is called before a layer is opened.
         all: the weights by the layers' paths, the first part of which is `model_weights`.
     """
 
@@ -62,6 +64,7 @@ class ModelObject:
                 entry = self._layer(operation, depth + 1)
                 entry["inbound_nodes"] = [{"args": [[_tensor(tensor, places) for tensor in node.input_tensors]]} for node in own]
                 entry["outputs"] = [[_described(tensor) for tensor in node.outputs] for node in own]
+                entry["operations"] = [partial(operations_of, operation, node) for node in own] if is_layer(operation) else []
             layers.append(entry)
         inner = {
             "name": name,

@@ -1,4 +1,4 @@
-"""Runs of ONNX models by `onnx.reference.ReferenceEvaluator`, node by node."""
+"""Runs of ONNX models node by node, by onnxruntime's kernels or `onnx.reference`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.frontends.libraries import library
+from graphcore.frontends.runners.onnxruntime_kernels import kernels
 from graphcore.runtime.runners import inner_call
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ _ROLES: Final = {"then_branch": "then", "else_branch": "else", "body": "body"}
 
 
 class OnnxRunner:
-    """Runs one model. The results are those of the plain evaluator, bit for bit.
+    """Runs one model.
+
+    The results are those of the plain evaluator, bit for bit; where onnxruntime is installed, those of its kernels, node by node, and of the
+    evaluator for nodes for which it has none.
 
     Values that no later node takes are released at once. The weights are read at the first run, and kept.
 
@@ -155,11 +159,12 @@ def _absent(reference: Any, node: Any, reason: str) -> Any:
 
 
 class _Shared:
-    """The common things of the graphs of a model: the watch of the run, and their evaluators."""
+    """The common things of the graphs of a model: the watch, their evaluators, and onnxruntime."""
 
     def __init__(self) -> None:
         self.watch: Watch | None = None
         self.graphs: dict[int, _WatchedGraph] = {}
+        self.kernels = kernels()
 
 
 class _WatchedGraph:
@@ -239,11 +244,21 @@ class _WatchedGraph:
         if missing:
             raise InvalidArgumentError(f"It takes '{missing[0]}', which no node, input or initializer gives")
         inputs = [results[name] for name in node.input]
+        by_kernel = self._by_kernel(node, inputs)
+        if by_kernel is not None:
+            return by_kernel
         keywords: dict[str, Any] = {"linked_attributes": attributes} if node.has_linked_attribute and attributes else {}
         if node.need_context():
             keywords["context"] = results
         outputs: Sequence[Any] = node.run(*inputs, **keywords)
         return outputs
+
+    def _by_kernel(self, node: Any, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """The outputs of a node by a kernel of onnxruntime; None if the evaluator is to run it."""
+        kernels, is_called = self.shared.kernels, getattr(node, "impl_", None) is not None
+        if kernels is None or is_called or node.has_linked_attribute or node.need_context():
+            return None
+        return kernels.run(node.onnx_node, inputs, self.evaluator.opsets)
 
 
 def _last_uses(nodes: Sequence[Any], kept: Iterable[str]) -> list[list[str]]:

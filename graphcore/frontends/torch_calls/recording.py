@@ -20,6 +20,7 @@ from graphcore.frontends.torch_calls.sequences import SHAPED
 from graphcore.frontends.torch_reader.arguments import Named, collect
 from graphcore.frontends.torch_reader.objects import literal, port_of, weight_of_object
 from graphcore.frontends.unique_names import UniqueNames
+from graphcore.support.watched import long_work
 
 overrides: Any = import_module("torch.overrides")
 fake_tensor: Any = import_module("torch._subclasses.fake_tensor")
@@ -49,6 +50,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         original: the tensor behind a fake one, by the id of the fake one.
 
     Attributes:
+        work: what is done in words, as progress is to say it.
         decisions: answers what depends on values.
         nodes: what was called, inputs first.
         failed: the node at which the call ended with an error, "" if it did not.
@@ -63,6 +65,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
 
     def __init__(self, states: States, original: Originals) -> None:
         super().__init__()
+        self.work = "tracing"
         self.nodes: list[ForeignNode] = []
         self.failed = ""
         self.failure: Failure | None = None
@@ -90,6 +93,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
     def enter(self, path: str, kind: str) -> None:
         """A module is called."""
         self._modules.append(ModuleCall(path, kind))
+        long_work.publish(self.work, len(self.nodes), 0, f"{path} ({kind})" if path else kind)
 
     def leave(self) -> None:
         """The module that was called last has returned."""
@@ -242,6 +246,8 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         collected = collect(arguments, self._named, {})
         title = title_of(func)
         leaf = title.rpartition(".")[2]
+        if not self._modules:
+            long_work.publish(self.work, len(self.nodes), 0, title)
         name = self.names.unique(
             f"{self._modules[-1].path}/{leaf}" if self._modules and self._modules[-1].path else leaf
         )  # numbered in each module

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from graphcore.frontends.frontend import MadeCall
 from graphcore.frontends.torch_calls.keeping import Kept, kept_settings
 from graphcore.frontends.torch_calls.special import unwrapped
-from graphcore.frontends.torch_calls.tracing import Recording, called, graph_of, named_tensors
+from graphcore.frontends.torch_calls.tracing import Recording, called, graph_of, name_of_call, named_tensors
 from graphcore.frontends.torch_calls.watching import WatchedRecorder
+from graphcore.support.watched import long_work
 
 if TYPE_CHECKING:
     from graphcore.frontends.frontend import Call
@@ -38,6 +39,7 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
     function, args, kwargs = inner.function, inner.args, inner.kwargs
     kept = Kept()
     recorder = WatchedRecorder(record, kept)
+    recorder.work = f"running {name_of_call(call)}"
     owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
     with torch._C.DisableTorchFunction():
         kept.keep([owner, *args, *kwargs.values()])
@@ -52,6 +54,7 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
         result = _apart(result, kept)
     finally:
         kept.set_back()
+    long_work.publish(recorder.work, 1, 1, "")
     return MadeCall(source, result, error)
 
 

@@ -12,6 +12,7 @@ from graphcore.frontends.torch_calls.recording import torch
 from graphcore.frontends.torch_calls.special import unwrapped
 from graphcore.frontends.torch_calls.surroundings import untouched
 from graphcore.frontends.torch_calls.tracing import add_gradients, graph_of, mark_failure, record
+from graphcore.support.watched import long_work
 
 if TYPE_CHECKING:
     from graphcore.frontends.frontend import Call
@@ -34,6 +35,7 @@ def make_with_gradients(call: Call, watch: RunRecord) -> MadeCall:
             backward = add_gradients(source, made)
             _watch(backward, watch)
             _give_gradients(backward, mark_failure(source, backward), watch)
+    long_work.publish(made.recorder.work, 1, 1, "")
     return MadeCall(source, made.result, made.error)
 
 

@@ -31,6 +31,7 @@ from graphcore.frontends.torch_calls.special import follow_lazy_modules, unwrap_
 from graphcore.frontends.torch_calls.surroundings import untouched
 from graphcore.frontends.torch_reader.placing import placed_states
 from graphcore.remarks import remark
+from graphcore.support.watched import long_work
 
 torch: Any = import_module("torch")
 _fakes: Any = import_module("torch._subclasses.fake_tensor")
@@ -57,19 +58,32 @@ class Recording:
     roots: Mapping[str, Any] = field(default_factory=dict)
 
 
-def trace(call: Call) -> ForeignGraph:
+def trace(call: Call, *, says_remarks: bool = True) -> ForeignGraph:
     """The graph of a call.
+
+    Args:
+        call: the call.
+        says_remarks: True to say remarks on it to the user, beside its notes.
 
     Raises:
         InvalidArgumentError: the call fails before any operation.
     """
     inner = unwrapped(call)
     with untouched():
-        return _drawn(inner)
+        graph, texts = _drawn(inner)
+    for text in texts if says_remarks else ():
+        remark(text)
+    long_work.publish(f"tracing {name_of_call(inner)}", 1, 1, "")
+    return graph
 
 
-def _drawn(call: Call) -> ForeignGraph:
-    """The graph of one way through a call, of one that leads to its end if the first few have such."""
+def name_of_call(call: Call) -> str:
+    """The name of the function that a call is of, the class of a module."""
+    return str(getattr(call.function, "__name__", type(call.function).__name__))
+
+
+def _drawn(call: Call) -> tuple[ForeignGraph, list[str]]:
+    """The graph of one way through a call, to its end if that is met, and the remarks on it."""
     latest = monotonic() + _SECONDS
     decisions = Decisions()
     first, of_first = made, mode = _traced(call, decisions)
@@ -81,23 +95,19 @@ def _drawn(call: Call) -> ForeignGraph:
     if made.error is not None:
         made, mode = first, of_first
     graph = graph_of(call, made)
-    if made.error is None:
-        _add_remarks(graph, made, mode)
+    texts = [] if made.error is not None else _remarks(graph, made, mode)
+    graph.notes += texts
     if call.gradients and made.error is None:
         with mode:
             backward = add_gradients(graph, made)
             mark_failure(graph, backward)
         graph.missing = missing_gradients(made.recorder, tensors_of(made.result), backward.leaves())
-    return graph
+    return graph, texts
 
 
-def _add_remarks(graph: ForeignGraph, made: Recording, mode: Any) -> None:
-    """Make the remarks on a call, and note them."""
+def _remarks(graph: ForeignGraph, made: Recording, mode: Any) -> list[str]:
     with mode:
-        texts = remarks_on(graph, made.recorder, made.result, made.roots, AxisOrigins(graph.main.nodes, Constructors({}).words))
-    graph.notes += texts
-    for text in texts:
-        remark(text)
+        return remarks_on(graph, made.recorder, made.result, made.roots, AxisOrigins(graph.main.nodes, Constructors({}).words))
 
 
 def _traced(call: Call, decisions: Decisions) -> tuple[Recording, Any]:
@@ -121,6 +131,7 @@ def record(call: Call, copies: Copies, kind: Callable[[States, Originals], Recor
         unwrap_parts(module)
     states = _states(copies)
     recorder = kind(states, copies.original)
+    recorder.work = f"tracing {name_of_call(call)}"
     if isinstance(recorder, GradientRecorder):
         recorder.copies = copies
     for name, tensor in named_tensors(call.function, args, kwargs):
@@ -177,8 +188,7 @@ def graph_of(call: Call, made: Recording) -> ForeignGraph:
     nodes = [_failed(node, recorder.failure, said, origins) if node.name == recorder.failed else node for node in recorder.nodes]
     main = ForeignFunction("main", outputs=tuple(outputs), output_names=("",) * len(outputs), nodes=placed_states(nodes))
     main.inputs = tuple([node.outputs[0] for node in nodes if node.kind == "input"])
-    name = getattr(call.function, "__name__", type(call.function).__name__)
-    graph = ForeignGraph("PyTorch call", main, producer=f"PyTorch {torch.__version__}", name=name)
+    graph = ForeignGraph("PyTorch call", main, producer=f"PyTorch {torch.__version__}", name=name_of_call(call))
     if said:
         graph.notes.append(f"The call failed: {said}")
     graph.notes += recorder.decisions.notes()

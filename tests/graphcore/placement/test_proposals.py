@@ -57,7 +57,7 @@ def test_the_search_tells_its_progress_up_to_its_end() -> None:
     graph, devices, fetches = trained(3, 1 << 30)
     told: list[tuple[int, int]] = []
 
-    def watcher(_title: str, done: int, steps: int) -> None:
+    def watcher(_title: str, done: int, steps: int, _place: str) -> None:
         told.append((done, steps))
 
     long_work.watch(watcher)

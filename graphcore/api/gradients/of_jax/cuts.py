@@ -10,15 +10,9 @@ import numpy as np
 from graphcore.api.gradients.explanation import GradientCut
 from graphcore.api.gradients.of_jax.evaluated import EvaluatedEquation, EvaluatedProgram, equations_between, finite, paths_from, zero
 from graphcore.frontends.jax_reader.differentiated import is_floating
+from graphcore.frontends.jax_reader.ends import FLAT
 from graphcore.frontends.jax_reader.equations import opened
 
-_FLAT: Final = {
-    "round": "rounds",
-    "floor": "rounds down",
-    "ceil": "rounds up",
-    "sign": "gives the sign",
-    "is_finite": "compares",
-}
 _SATURATING: Final = frozenset(["logistic", "tanh", "erf"])
 _MOST: Final = 8
 
@@ -99,7 +93,7 @@ def _inside(program: EvaluatedProgram, equation: EvaluatedEquation) -> str:
     """The equation in the body of a loop or branch that has the derivative zero, "" if none has."""
     for eqn in _equations(equation.eqn):
         inner = str(eqn.primitive.name)
-        reason = f"{_FLAT[inner]}, so its derivative is zero" if inner in _FLAT else "ends gradients" if inner == "stop_gradient" else ""
+        reason = f"{FLAT[inner]}, so its derivative is zero" if inner in FLAT else "ends gradients" if inner == "stop_gradient" else ""
         if reason:
             source = program.source(eqn)
             return f"passes nothing on: '{inner}' in its body {reason}" + (f" ({source})" if source is not None else "")
@@ -117,8 +111,8 @@ def _equations(eqn: Any) -> Iterator[Any]:
 
 def _why_zero(program: EvaluatedProgram, equation: EvaluatedEquation, floating: Sequence[int]) -> tuple[str, str]:
     value = np.asarray(program.value[equation.inputs[floating[0]]])
-    if equation.primitive in _FLAT:
-        return "not differentiable", f"{_FLAT[equation.primitive]}, so its derivative is zero"
+    if equation.primitive in FLAT:
+        return "not differentiable", f"{FLAT[equation.primitive]}, so its derivative is zero"
     if equation.primitive.startswith("custom_vjp"):
         return "custom gradient", "has a gradient of its own (jax.custom_vjp), which gives zeros here"
     if equation.label in {"relu", "relu6"} or equation.primitive in {"max", "min", "clamp"}:

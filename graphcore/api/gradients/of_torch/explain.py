@@ -5,8 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+import msgspec
+
 from graphcore.api.gradients.explanation import GradientCut, GradientExplanation
 from graphcore.api.gradients.of_torch.forward import Forward
+from graphcore.api.gradients.of_torch.optimizers import of_optimizer
 from graphcore.api.gradients.of_torch.past import explain_past
 from graphcore.api.gradients.of_torch.steps import Steps
 from graphcore.api.gradients.of_torch.zeros import zero_cuts
@@ -21,35 +24,40 @@ from graphcore.frontends.torch_calls.surroundings import untouched
 from graphcore.frontends.torch_calls.tracing import Recording, add_gradients, graph_of, record
 from graphcore.frontends.torch_calls.wrappers import without_wrappers
 from graphcore.frontends.torch_reader.objects import sizes_of, word_of
+from graphcore.support.watched import long_work
 
 
-def explain_torch(y: Any, x: Any) -> GradientExplanation:
+def explain_torch(y: Any, x: Any, optimizer: Any = None) -> GradientExplanation:
     """Explain a gradient of PyTorch.
 
     Args:
         y: a function without arguments, or a `Call`, which is made once on copies of all tensors and modules; or a tensor that was computed.
         x: a tensor; for a function also its dotted name in a module that it uses.
+        optimizer: an optimizer of PyTorch that is to change the tensor.
 
     Raises:
-        InvalidArgumentError: the function gives no tensor, or fails before any operation; there is no tensor of that name.
+        InvalidArgumentError: the function gives no tensor, or fails before any operation; there is no tensor of that name; the optimizer is none.
     """
     if isinstance(y, torch.Tensor):
-        return explain_past(y, x)
+        past = explain_past(y, x)
+        return msgspec.structs.replace(past, notes=(*of_optimizer(optimizer, x), *past.notes))
     call = y if isinstance(y, Call) else Call(y)
     function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
     call = Call(function, args, kwargs)
     with untouched(), kept_settings():
-        return _made(call, x)
+        return _made(call, x, optimizer)
 
 
-def _made(call: Call, x: Any) -> GradientExplanation:
+def _made(call: Call, x: Any, optimizer: Any) -> GradientExplanation:
     copies = Copies(torch, Twins())
     made = record(call, copies, GradientRecorder)
+    long_work.publish(made.recorder.work, 1, 1, "")
     argument = x
     x, name = _tensor_named(x, copies) if isinstance(x, str) else (x, "")
     if not isinstance(x, torch.Tensor):
         raise InvalidArgumentError(f"explain_gradient requires a tensor of PyTorch or its name, got {type(argument).__name__}")
-    return _explained(call, made, x, name)
+    explained = _explained(call, made, x, name)
+    return msgspec.structs.replace(explained, notes=(*of_optimizer(optimizer, x), *explained.notes))
 
 
 def _explained(call: Call, made: Recording, x: Any, name: str) -> GradientExplanation:

@@ -14,7 +14,7 @@ const PLAY_MS = 700;
 const ASK_MS = 200;
 const NONE =
   "No run is recorded yet: session.run(…, options=gc.RunOptions(values=True)) records one, " +
-  "and session.step_through(…) begins one that goes on here, node by node";
+  "and session.step_through(…) begins one that goes on here, node by node; %step model(x) records a call of PyTorch or JAX";
 
 export class StepperPane implements LowerPane {
   readonly name = "stepper";
