@@ -10,6 +10,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.support.files import checked_path
 from graphcore.support.replacing import write_file
+from widgets.render.both_states import both_states
 from widgets.render.compiled import build_scene
 from widgets.render.dot_source import DotSource
 from widgets.render.html import to_page
@@ -55,13 +56,15 @@ def to_svg(source: Source, state: SceneState | None = None) -> str:
 def to_html(source: Source, state: SceneState | None = None, *, title: str = "graph") -> str:
     """An interactive page of a graph, a difference or a scene, for offline use.
 
-    The page of a graph opens every scope and body, finds every node and inspects it, as a live view does. That of a scene is a fixed picture.
+    The page of a graph opens every scope and body, finds every node and inspects it, as a live view does. That of a difference shows both states
+    in one picture, or side by side. That of a scene is a fixed picture.
 
     Args:
         source: the graph, difference or scene.
         state: the folding of a graph.
         title: the title of a graph.
     """
+    states = both_states(source) if isinstance(source, GraphDiff) else None
     source = _drawable(source)
     own = (state or SceneState()).copy()  # a page opens every call of its tree to carry the bodies, and the live view must not see that
     scene = as_scene(source, own, title)
@@ -69,7 +72,7 @@ def to_html(source: Source, state: SceneState | None = None, *, title: str = "gr
     if not isinstance(source, Graph):
         return to_page(message, with_mermaid=True)
     data = pack(graph_data(source, own, rows_of(source)))  # the rows of which the scene was made
-    return to_page(message, data=data, timelines=page_timelines(source), steps=page_steps(source), with_mermaid=True)
+    return to_page(message, data=data, timelines=page_timelines(source), steps=page_steps(source), states=states, with_mermaid=True)
 
 
 def save(source: Source, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:

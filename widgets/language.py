@@ -240,6 +240,14 @@ CHINESE: Final[dict[str, str]] = {
     "input {number}": "输入 {number}",
     "error": "错误",
     "none": "无",
+    # A difference.
+    "How the difference is shown": "差异的显示方式",
+    "One picture": "一张图",
+    "Both states in one picture": "两个状态在同一张图中",
+    "Side by side": "并排",
+    "Each state in a picture of its own: they move, open and select together": "每个状态各一张图:一起移动、展开和选择",
+    "In words": "文字",
+    "The difference as text": "以文字显示差异",
 }
 """The words of the viewer in Chinese, by the English ones; `{}` in them stands for what is said at that place."""
 LANGUAGES: Final = ("en", "zh")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
+from graphcore.api.committed_files import committed_file, is_committed
 from graphcore.api.function import Function
 from graphcore.api.interchange import load
 from graphcore.api.show import graph_behind
 from graphcore.brief import brief
 from graphcore.definitions import FunctionDef, GraphDef
-from graphcore.difference import GraphDiff, GraphState, compare, state_of_function, state_of_graph
+from graphcore.difference import DiffSteps, GraphDiff, GraphState, compare, state_of_function, state_of_graph
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.frontend import Source
 from graphcore.frontends.record import foreign_of
@@ -25,9 +28,17 @@ from graphcore.graph import import_graph_def as _import
 from graphcore.support.budget import within_one_budget
 
 
+@overload
+def graph_diff(a: Any, b: Any) -> GraphDiff: ...
+
+
+@overload
+def graph_diff(a: Any, b: Any, c: Any, /, *later: Any) -> DiffSteps: ...
+
+
 @within_one_budget
-def graph_diff(a: Any, b: Any) -> GraphDiff:
-    """The difference from `a` to `b`.
+def graph_diff(a: Any, b: Any, *later: Any) -> GraphDiff | DiffSteps:
+    """The difference from `a` to `b`, and from each of further graphs to the next.
 
     Nodes of one name and op are the same node. Others are matched by their place in the structure, so that a renamed node or scope is no
     removal and addition. Types and shapes that only follow from another change are listed apart from it.
@@ -43,15 +54,15 @@ def graph_diff(a: Any, b: Any) -> GraphDiff:
         gc.graph_diff(before, graph)
 
     Args:
-        a, b: the earlier and the later one: graphs, whatever has one (a tensor, a session, a function's body), GraphDefs, the paths of files,
-            models of other frameworks as `gc.show` takes them (the `graph` of a `gc.run` for a call), or an earlier `GraphState`. Two FunctionDefs or
-            traced functions are compared as they are defined.
+        a, b, later: from the earliest to the latest: graphs, whatever has one (a tensor, a session, a function's body), GraphDefs, the paths of
+            files, files of a commit of Git (`model.onnx@HEAD~1`), models of other frameworks as `gc.show` takes them (the `graph` of a `gc.run` for a
+            call), or an earlier `GraphState`. FunctionDefs and traced functions are compared as they are defined.
 
     Returns:
-        The difference; false if there is none.
+        The difference; false if there is none. Of more than two graphs the steps from each to the next, and the whole way.
 
     Raises:
-        NotFoundError: there is no such file.
+        NotFoundError: there is no such file or commit.
         InvalidArgumentError: it is no graph, or a function is compared with a graph.
 
     Example:
@@ -62,9 +73,13 @@ def graph_diff(a: Any, b: Any) -> GraphDiff:
         1 added, 1 unchanged
         + b  (Square) <- a
     """
-    if (isinstance(a, FunctionDef | Function)) != (isinstance(b, FunctionDef | Function)):
-        raise InvalidArgumentError(f"Required two functions or two graphs to compare, got {brief(a)} and {brief(b)}")
-    return compare(state_of(a), state_of(b))
+    values = (a, b, *later)
+    if len({isinstance(value, FunctionDef | Function) for value in values}) > 1:
+        count = "two functions or two graphs" if not later else "functions or graphs alone"
+        raise InvalidArgumentError(f"Required {count} to compare, got {' and '.join(map(brief, values))}")
+    states = [state_of(value) for value in values]
+    steps = [compare(before, after) for before, after in pairwise(states)]
+    return steps[0] if not later else DiffSteps(tuple(steps), compare(states[0], states[-1]))
 
 
 def state_of(value: Any) -> GraphState:
@@ -81,7 +96,7 @@ def state_of(value: Any) -> GraphState:
     if isinstance(value, FunctionDef):
         return state_of_function(value)
     if isinstance(value, str | os.PathLike):
-        return _state(_with_shapes_if_they_fit(partial(load, Path(value), allow_unknown_ops=True, allow_internal_ops=True)))
+        return _state_of_file(os.fspath(value))
     if isinstance(value, GraphDef):
         return state_of_graph(_with_shapes_if_they_fit(partial(_imported, value)))
     graph = value if isinstance(value, Graph) else getattr(value, "graph", None)
@@ -90,6 +105,12 @@ def state_of(value: Any) -> GraphState:
             f"Required a graph, something that has one, a GraphDef, a model or the path of its file, got {brief(value)}"
         )
     return _state(graph if isinstance(graph, Graph) else graph_behind(value))
+
+
+def _state_of_file(text: str) -> GraphState:
+    with committed_file(text) if is_committed(text) else nullcontext(Path(text)) as path:
+        state = _state(_with_shapes_if_they_fit(partial(load, path, allow_unknown_ops=True, allow_internal_ops=True)))
+    return msgspec.structs.replace(state, title=Path(text).name)
 
 
 def _state(graph: Graph) -> GraphState:

@@ -7,11 +7,14 @@ from graphcore.difference.diff import FunctionsDiff, GraphDiff
 from graphcore.difference.marks import Marks
 from graphcore.difference.regrouping import Correspondence, Regrouping
 from graphcore.difference.state import GraphState, NodeState, state_of_function, state_of_graph
-from graphcore.difference.union import difference_graph
+from graphcore.difference.steps import DiffSteps
+from graphcore.difference.twins import twins
+from graphcore.difference.union import difference_graph, state_graphs
 
 __all__ = [
     "Change",
     "Correspondence",
+    "DiffSteps",
     "FunctionsDiff",
     "GraphDiff",
     "GraphState",
@@ -21,8 +24,10 @@ __all__ = [
     "Regrouping",
     "compare",
     "difference_graph",
+    "state_graphs",
     "state_of_function",
     "state_of_graph",
     "tensors_to_compare",
+    "twins",
     "unmatched_before",
 ]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
+
+from graphcore.attrs import Array
 from graphcore.difference.flow import Flow
-from graphcore.difference.kinds import MOVING, WEIGHTY, likeness_of_shapes, sizes_of
+from graphcore.difference.kinds import MOVING, WEIGHTY, likeness_of_sizes, sizes_of
 
-MOST_CELLS: Final = 400_000
+MOST_CELLS: Final = 9_000_000
 """The pairs that are weighed for an alignment; longer sequences are aligned by equal kinds and sizes."""
+_Facts = tuple[str, tuple[int, ...] | None, tuple[tuple[int, ...], ...]]
+"""Kind, sizes and those of the first weight of a node."""
 _BASE: Final = {True: 6.0, False: 2.0}
 _BASE_OF_MOVING: Final = 0.5
 
@@ -71,39 +77,60 @@ class Aligner:
             for block in SequenceMatcher(None, keys_a, keys_b, autojunk=False).get_matching_blocks():
                 yield from zip(olds[block.a : block.a + block.size], news[block.b : block.b + block.size], strict=True)
             return
-        best = [[0.0] * (len(news) + 1)]
-        weighed: list[list[float]] = []
-        for old in olds:
-            above, row, scores = best[-1], [0.0], [self.likeness(old, new) for new in news]
-            for place, score in enumerate(scores):
-                diagonal = above[place] + score if score > 0 else 0.0
-                row.append(max(diagonal, above[place + 1], row[place]))
-            best.append(row)
-            weighed.append(scores)
+        best = np.zeros((len(olds) + 1, len(news) + 1), np.float32)
+        scores = np.empty((len(olds), len(news)), np.float32)
+        for place, likenesses in enumerate(self._likenesses(olds, news)):
+            scores[place] = likenesses
+            row, above = scores[place], best[place]
+            np.maximum.accumulate(np.maximum(above[1:], np.where(row > 0, above[:-1] + row, 0.0)), out=best[place + 1, 1:])
         i, j = len(olds), len(news)
         steps = []
         while i and j:
-            score = weighed[i - 1][j - 1]
-            if score > 0 and best[i][j] == best[i - 1][j - 1] + score:
+            score = scores[i - 1, j - 1]
+            if score > 0 and best[i, j] == best[i - 1, j - 1] + score:
                 steps.append((olds[i - 1], news[j - 1]))
                 i, j = i - 1, j - 1
-            elif best[i][j] == best[i - 1][j]:
+            elif best[i, j] == best[i - 1, j]:
                 i -= 1
             else:
                 j -= 1
         yield from reversed(steps)
 
+    def _likenesses(self, olds: Sequence[str], news: Sequence[str]) -> Iterator[Array]:
+        """For each earlier node the evidence that it is each of the later ones, as `likeness` has it.
+
+        Nodes of equal kind and sizes are weighed once; the paths are compared part by part.
+        """
+        firsts, seconds = _classes(self._facts(0, self.a, olds)), _classes(self._facts(1, self.b, news))
+        table = np.array([[self._likeness_of_facts(first, second) for second in seconds.facts] for first in firsts.facts])
+        paths = _Paths(olds, news)
+        for place, number in enumerate(firsts.numbers):
+            row = table[number][seconds.numbers]
+            yield np.where(np.isnan(row), 0.0, np.maximum(row + 2 * paths.common(place), 0.0))
+
+    def _facts(self, side: int, flow: Flow, names: Sequence[str]) -> list[_Facts]:
+        return [self._facts_of(side, flow, name) for name in names]
+
+    def _facts_of(self, side: int, flow: Flow, name: str) -> _Facts:
+        kind = flow.kind(name)
+        weights = self._weight_sizes(side, flow, name)[:1] if kind in WEIGHTY else []
+        return kind, sizes_of(flow.state.nodes[name]), tuple(weights)
+
     def likeness(self, old: str, new: str) -> float:
         """The evidence that two nodes are one; 0 for nodes of different kinds."""
-        kind = self.a.kind(old)
-        if kind != self.b.kind(new):
-            return 0.0
-        base = _BASE_OF_MOVING if kind in MOVING else _BASE[kind in WEIGHTY]
-        score = base + likeness_of_shapes(self.a.state.nodes[old], self.b.state.nodes[new]) + 2 * _common_path(old, new)
+        score = self._likeness_of_facts(self._facts_of(0, self.a, old), self._facts_of(1, self.b, new))
+        return 0.0 if math.isnan(score) else max(score + 2 * _common_path(old, new), 0.0)
+
+    @staticmethod
+    def _likeness_of_facts(first: _Facts, second: _Facts) -> float:
+        """The evidence without that of names, NaN for different kinds."""
+        kind = first[0]
+        if kind != second[0]:
+            return math.nan
+        score = (_BASE_OF_MOVING if kind in MOVING else _BASE[kind in WEIGHTY]) + likeness_of_sizes(first[1], second[1])
         if kind in WEIGHTY:
-            first, second = self._weight_sizes(0, self.a, old), self._weight_sizes(1, self.b, new)
-            score += 2.0 if first[:1] == second[:1] else -1.5
-        return max(score, 0.0)
+            score += 2.0 if first[2] == second[2] else -1.5
+        return score
 
     def _weight_sizes(self, side: int, flow: Flow, name: str) -> list[tuple[int, ...]]:
         sizes = self._weights.get((side, name))
@@ -128,6 +155,44 @@ class Aligner:
                     if score > _BASE_OF_MOVING and x not in self.pairs and y not in self.back:
                         self.pair(x, y)
                         waiting.append((x, y))
+
+
+class _Classes(NamedTuple):
+    """The different facts of some nodes, and for each node the number of its own."""
+
+    facts: list[_Facts]
+    numbers: Array
+
+
+def _classes(facts: Sequence[_Facts]) -> _Classes:
+    numbers: dict[_Facts, int] = {}
+    places = [numbers.setdefault(fact, len(numbers)) for fact in facts]
+    return _Classes(list(numbers), np.array(places))
+
+
+class _Paths:
+    """The paths of two sequences of nodes, compared as `_common_path` does, with their parts as numbers."""
+
+    def __init__(self, olds: Sequence[str], news: Sequence[str]) -> None:
+        numbers: dict[str, int] = {}
+        self._olds, self._news = [
+            [[numbers.setdefault(part, len(numbers)) for part in name.split("/")] for name in names] for names in (olds, news)
+        ]
+        self._lengths = np.array([len(parts) for parts in self._news])
+        depth = max(map(len, self._news))
+        self._columns = np.array([parts + [-1] * (depth - len(parts)) for parts in self._news]).T
+
+    def common(self, place: int) -> Array:
+        """For each later node the part of its path that agrees with that of an earlier one."""
+        parts = self._olds[place]
+        same, all_so_far = np.zeros(len(self._news)), np.ones(len(self._news), bool)
+        for part, column in zip(parts, self._columns, strict=False):
+            all_so_far &= column == part
+            if not all_so_far.any():
+                break
+            same += all_so_far
+        shares: Array = same / np.maximum(self._lengths, len(parts))
+        return shares
 
 
 def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

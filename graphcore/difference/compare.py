@@ -16,6 +16,8 @@ from graphcore.difference.diff import FunctionsDiff, GraphDiff
 from graphcore.difference.following import Following
 from graphcore.difference.kinds import sizes_of, vocabulary
 from graphcore.difference.matching import COLOCATION, match_nodes
+from graphcore.difference.regrouping import Correspondence
+from graphcore.difference.settings import setting_changes
 from graphcore.difference.state import GraphState, NodeState, state_of_function
 from graphcore.difference.wiring import CONTROL, input_text, parse_input
 from graphcore.dtypes import DType
@@ -42,19 +44,20 @@ def _compare(a: GraphState, b: GraphState) -> GraphDiff:
     names = {old: new for old, new in pairs.items() if old != new}
     following = None if across is None else Following(a, b, pairs, across)
     is_translated = across is not None and across.is_between_frameworks
-    changed = {}
+    changed = {} if across is None else dict(_settings_of_groups(a, b, pairs, across))
     for old, new in pairs.items():
         before, after = a.nodes[old], b.nodes[new]
         if before is after:
             continue
         if is_translated and following is not None:
-            changes = [*_changes_of_values(before, after), *following.rewired(old, new)]
+            changes = [*_changes_of_values(before, after), *following.settings(old, new), *following.rewired(old, new)]
         else:
             changes = list(_changes(before, after, names, functions.renamed))
             if following is not None:
                 changes = list(following.own(old, new, changes))
         if changes:
-            changed[new] = NodeChange(new, old, tuple(changes))
+            settings = changed[new].changes if new in changed else ()
+            changed[new] = NodeChange(new, old, (*settings, *changes))
     _mark_following(changed, b)
     kept = set(pairs.values())
     return GraphDiff(
@@ -68,6 +71,19 @@ def _compare(a: GraphState, b: GraphState) -> GraphDiff:
         functions=functions,
         correspondence=across,
     )
+
+
+def _settings_of_groups(a: GraphState, b: GraphState, pairs: Mapping[str, str], across: Correspondence) -> Iterator[tuple[str, NodeChange]]:
+    """The changed settings of layers that became others, by the last node of each.
+
+    In one framework the attrs of matched nodes say the same already.
+    """
+    for group in across.groups:
+        is_said = not across.is_between_frameworks and any(pairs.get(old) in group.after for old in group.before)
+        if group.way == "became" and not is_said:
+            changes = tuple(setting_changes(a, group.before, b, group.after))
+            if changes:
+                yield group.after[-1], NodeChange(group.after[-1], group.before[-1], changes)
 
 
 def _mark_following(changed: dict[str, NodeChange], after: GraphState) -> None:

@@ -88,6 +88,11 @@ class GraphDiff(msgspec.Struct, frozen=True, eq=False, dict=True):
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed or self.renamed or self.functions)
 
+    @property
+    def titles(self) -> tuple[str, str]:
+        """The names of the two states, `before` and `after` for those that have none."""
+        return self.before.title or "before", self.after.title or "after"
+
     @cached_property
     def renamed_scopes(self) -> dict[str, str]:
         """The later names of renamed scopes by their former ones. Their nodes are in `renamed` too."""

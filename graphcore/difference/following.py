@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphcore.difference.changes import Change
 from graphcore.difference.kinds import FUSING, is_passing, is_passive, kind_of, traits_of
 from graphcore.difference.regrouping import Correspondence
+from graphcore.difference.settings import setting_changes
 from graphcore.difference.state import GraphState
 from graphcore.difference.wiring import CONTROL, parse_input
 
@@ -74,6 +75,11 @@ class Following:
         if group is not None:
             return group
         return self._pairs.get(name, f"{name} before") if side == 0 else name
+
+    def settings(self, old: str, new: str) -> Iterator[Change]:
+        """The changed settings of a pair of two frameworks, those of regroupings left out."""
+        if old not in self._group[0] and new not in self._group[1]:
+            yield from setting_changes(self._states[0], [old], self._states[1], [new])
 
     def rewired(self, old: str, new: str) -> Iterator[Change]:
         """The inputs of a pair of two frameworks that come from elsewhere, and weights of one alone.

@@ -85,12 +85,11 @@ def sizes_of(node: NodeState) -> tuple[int, ...] | None:
     return None if any(size < 0 for size in sizes) else sizes
 
 
-def likeness_of_shapes(a: NodeState, b: NodeState) -> float:
+def likeness_of_sizes(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> float:
     """The agreement of the sizes of two outputs.
 
     About 2 for equal ones in any order, 1 for as many elements, -1 for contradictory ones, 0 if they are unknown.
     """
-    first, second = sizes_of(a), sizes_of(b)
     if first is None or second is None:
         return 0.0
     if first == second:

@@ -64,6 +64,7 @@ class GraphState(msgspec.Struct, frozen=True, eq=False):
         gradient_records: the origins of its gradient nodes, by name.
         registry: the ops other than functions.
         classes: for a model of another framework, the classes of modules by the paths of scopes.
+        title: the name by which users know it, such as that of its file; "" for none.
     """
 
     nodes: dict[str, NodeState]
@@ -72,6 +73,7 @@ class GraphState(msgspec.Struct, frozen=True, eq=False):
     gradient_records: dict[str, GradientRecord]
     registry: OpRegistry
     classes: Mapping[str, str] = {}
+    title: str = ""
 
     def __repr__(self) -> str:
         return f"<gc.GraphState of {len(self.nodes):,} nodes>"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from graphcore.definitions import FunctionDefLibrary, GradientDef, OpDef
-from graphcore.difference.diff import GraphDiff, counts_text, diff_text, names_of_groups, text_of_group
-from graphcore.difference.marks import Mark, Marks, OldEdge, shown_difference
+from graphcore.difference.diff import FunctionsDiff, GraphDiff, counts_text, diff_text, names_of_groups, text_of_group
+from graphcore.difference.marks import Mark, MarkKind, Marks, OldEdge, shown_difference
+from graphcore.difference.regrouping import Regrouping
 from graphcore.difference.scopes import scope_of_renaming
 from graphcore.difference.state import GraphState, NodeState
 from graphcore.difference.wiring import CONTROL, parse_input
@@ -87,11 +88,9 @@ class _Union:
         return node
 
     def _connect(self) -> None:
-        removed = set(self.diff.removed)
-        for state, names in ((self.diff.before, self.now), (self.diff.after, {})):
-            for name, node_state in state.nodes.items():
-                if state is self.diff.before and name not in removed:
-                    continue
+        removed = {name: self.diff.before.nodes[name] for name in self.diff.removed}
+        for nodes, names in ((removed, self.now), (self.diff.after.nodes, {})):
+            for name, node_state in nodes.items():
                 node = self.nodes[names.get(name, name)]
                 for text in node_state.node_def.input:
                     producer, output = parse_input(text)
@@ -111,21 +110,15 @@ class _Union:
         marks = {name: self._mark_of_call(name) for name in self._callers()} | _marks_of_kept(diff)
         before, _ = names_of_groups(diff)
         marks |= {self.now[name]: Mark("removed", text_of_group(diff, before[name]) if name in before else "") for name in diff.removed}
-        new_inputs: set[tuple[str, int, str]] = set()
         old_edges: list[OldEdge] = []
         for name, change in diff.changed.items():
             for wire in change.of_kind("input"):
-                slot = int(wire.what)
-                if wire.after:
-                    new_inputs.add((name, slot, ""))
-                old_edges.extend(self._old_edge(wire.before, name, slot))
+                old_edges.extend(self._old_edge(wire.before, name, int(wire.what)))
             for wire in change.of_kind("control"):
-                if wire.after:
-                    new_inputs.add((name, -1, wire.after))
                 old_edges.extend(self._old_edge(wire.before and CONTROL + wire.before, name, -1))
         return Marks(
             nodes=marks,
-            new_inputs=frozenset(new_inputs),
+            new_inputs=_new_inputs(diff),
             old_edges=tuple(old_edges),
             scopes={} if diff.is_between_frameworks else {new: old for old, new in diff.renamed_scopes.items() if new},
             summary=diff_text(diff).partition("\n")[0],
@@ -178,6 +171,57 @@ def _marks_of_kept(diff: GraphDiff) -> dict[str, Mark]:
         if name not in diff.changed and group.way == "became":
             marks[name] = Mark("changed", text_of_group(diff, group))
     return marks | {name: Mark("added", text_of_group(diff, groups[name]) if name in groups else "") for name in diff.added}
+
+
+def state_graphs(diff: GraphDiff) -> tuple[Graph, Graph]:
+    """A graph of each state alone, for views of both side by side.
+
+    In each, `shown_difference` marks what is different in the other. They cannot be run.
+    """
+    before, after = [_Union(_alone(state)).graph for state in (diff.before, diff.after)]
+    shown_difference.set(before, _marks_of_earlier(diff))
+    shown_difference.set(after, _marks_of_later(diff))
+    return before, after
+
+
+def _alone(state: GraphState) -> GraphDiff:
+    """The difference of a state from itself, which is all that a graph of it shows."""
+    return GraphDiff(state, state, {name: name for name in state.nodes}, (), (), {}, {}, FunctionsDiff(), None)
+
+
+def _marks_of_earlier(diff: GraphDiff) -> Marks:
+    former = {new: old for old, new in diff.pairs.items()}
+    groups, _ = names_of_groups(diff)
+    kept = [(former[name], name, mark) for name, mark in _marks_of_kept(diff).items() if name in former]
+    marks = {old: Mark(mark.kind, mark.text.replace(f"was {old}", f"is now {name}")) for old, name, mark in kept}
+    marks |= _marks_of_one_sided(diff, "removed", diff.removed, groups)
+    return Marks(marks, frozenset(), (), {}, diff_text(diff).partition("\n")[0])
+
+
+def _marks_of_later(diff: GraphDiff) -> Marks:
+    _, groups = names_of_groups(diff)
+    marks = _marks_of_kept(diff) | _marks_of_one_sided(diff, "added", diff.added, groups)
+    scopes = {} if diff.is_between_frameworks else {new: old for old, new in diff.renamed_scopes.items() if new}
+    return Marks(marks, _new_inputs(diff), (), scopes, diff_text(diff).partition("\n")[0])
+
+
+def _marks_of_one_sided(diff: GraphDiff, kind: MarkKind, names: Iterable[str], groups: Mapping[str, Regrouping]) -> dict[str, Mark]:
+    """The marks of nodes of one state: changed if they became others, none for weights of such."""
+    followers = diff.explained[0] | diff.explained[1]
+    marks = {}
+    for name in names:
+        group = groups.get(name)
+        if group is not None:
+            marks[name] = Mark("changed" if group.way == "became" else kind, text_of_group(diff, group))
+        elif name not in followers:
+            marks[name] = Mark(kind)
+    return marks
+
+
+def _new_inputs(diff: GraphDiff) -> frozenset[tuple[str, int, str]]:
+    inputs = [(name, int(wire.what), "") for name, change in diff.changed.items() for wire in change.of_kind("input") if wire.after]
+    waits = [(name, -1, wire.after) for name, change in diff.changed.items() for wire in change.of_kind("control") if wire.after]
+    return frozenset([*inputs, *waits])
 
 
 def output_index(output: str) -> int:

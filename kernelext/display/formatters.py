@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
 
-from graphcore.api import Function, Run
+from graphcore.api import Function, Run, RunComparison
 from graphcore.api.summary import graph_in_brief
 from graphcore.definitions import FunctionDef, NodeDef, OpDef
 from graphcore.device_spec import DeviceSpec
@@ -27,8 +27,10 @@ from graphcore.tf1.variables.variables import Variable
 from kernelext.display.array_pictures import picture_html
 from kernelext.display.op_pages import op_page
 from kernelext.display.timings import metadata_text, stats_text, trace_text
+from kernelext.front_end import front_end
 from kernelext.guard import Guard
 from widgets.live.function_view import FunctionView
+from widgets.render.both_states import saved_difference
 from widgets.render.cards import Diagram, to_card_html
 from widgets.render.definition_cards import (
     builder_diagram,
@@ -40,7 +42,12 @@ from widgets.render.definition_cards import (
     node_def_diagram,
     op_def_diagram,
 )
+from widgets.render.messages import plain
+from widgets.render.run_comparison import saved_comparison
+from widgets.render.saved_picture import SCENE_MIME_TYPE
+from widgets.render.static_display import to_pre, to_static_html
 
+Shown = TypeVar("Shown")
 _DIAGRAMS: Final[dict[type, Callable[[Any], Diagram]]] = {
     NodeDef: node_def_diagram,
     NodeDefBuilder: builder_diagram,
@@ -102,6 +109,9 @@ class Formatters:
         self._set("text/plain", StepStats, _printing(stats_text))
         self._set("text/html", Graph, self._picture)
         self._set("text/html", GraphDiff, self.difference)
+        self._set_bundle(GraphDiff, self.difference_data)
+        self._set("text/html", RunComparison, self.comparison)
+        self._set_bundle(RunComparison, self.comparison_data)
         self._set("text/html", Run, self.run)
         for kind in (Function, FunctionDef, FunctionView):
             self._set_display(kind)
@@ -116,8 +126,25 @@ class Formatters:
         self._before.clear()
 
     def difference(self, diff: GraphDiff) -> str | None:
-        """The picture of a difference, None if there is none: then it is displayed as text."""
-        return self._picture(difference_graph(diff)) if diff else None
+        """The picture of a difference and its words, None if there is none: then it is displayed as text."""
+        picture = self._picture(difference_graph(diff)) if diff else None
+        return None if picture is None else picture + to_pre(html_text(str(diff)))
+
+    def difference_data(self, diff: GraphDiff) -> dict[str, Any] | None:
+        """The data of a difference for JupyterLab's pictures and words; None where nothing shows it."""
+        return {SCENE_MIME_TYPE: plain(saved_difference(diff))} if diff and front_end(self._shell) != "none" else None
+
+    def comparison(self, comparison: RunComparison) -> str | None:
+        """The picture of two runs with their differences, and words; None without a common tensor."""
+        if not comparison.tensors:
+            return None
+        picture, scene = saved_comparison(comparison)
+        return to_static_html(scene, lens=picture.message.lens) + to_pre(html_text(str(comparison)))
+
+    def comparison_data(self, comparison: RunComparison) -> dict[str, Any] | None:
+        """The data of two runs that JupyterLab shows; None where nothing shows it."""
+        shows = comparison.tensors and front_end(self._shell) != "none"
+        return {SCENE_MIME_TYPE: plain(saved_comparison(comparison)[0])} if shows else None
 
     def run(self, run: Run) -> str | None:
         """The picture of a run of a model of another framework."""
@@ -137,6 +164,12 @@ class Formatters:
             # IPython's signal to try its other formatters.
             raise NotImplementedError
 
+    def _set_bundle(self, kind: type, data: Callable[[Any], dict[str, Any] | None]) -> None:
+        display_formatter: Any = self._shell.display_formatter
+        formatter = display_formatter.mimebundle_formatter
+        self._before.append((formatter, kind, formatter.for_type(kind)))
+        formatter.for_type(kind, self._guarded(data))
+
     def _set_table(self, kind: type, text: Callable[..., str]) -> None:
         self._set("text/plain", kind, _printing(text))
         self._set("text/html", kind, _as_table(text))
@@ -147,16 +180,16 @@ class Formatters:
         self._before.append((formatter, kind, formatter.for_type(kind)))
         formatter.for_type(kind, self._guarded(function) if mime == "text/html" else function)
 
-    def _guarded(self, function: Callable[[Any], str | None]) -> Callable[[Any], str | None]:
+    def _guarded(self, function: Callable[[Any], Shown | None]) -> Callable[[Any], Shown | None]:
         """The same function, which gives None when it fails."""
 
-        def html(value: Any) -> str | None:
-            texts: list[str | None] = [None]
+        def show(value: Any) -> Shown | None:
+            results: list[Shown | None] = [None]
             with self._guard("displaying a result"):
-                texts.append(function(value))
-            return texts[-1]
+                results.append(function(value))
+            return results[-1]
 
-        return html
+        return show
 
 
 def _printing(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:

@@ -177,7 +177,7 @@ def test_attrs_types_shapes_devices_and_wires_are_told_on_boxes_and_in_full_besi
             h = op(h, name="act")
             gc.reduce_mean(h if size == 8 else gc.cast(h, dtype, name="cast"), name="m")
         graphs.append(graph)
-    page = show(browser, widgets.save(gc.graph_diff(*graphs), tmp_path / "page.html"), "attrs")
+    page = show(browser, widgets.save(gc.graph_diff(graphs[0], graphs[1]), tmp_path / "page.html"), "attrs")
     told = {}
     for name in ("x", "conv", "act", "m", "cast"):
         page.locator(f'[data-node-id="{name}"]').click()

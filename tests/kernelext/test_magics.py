@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import graphcore as gc
 from graphcore.graph import reset_default_graph
 from tests.kernelext.conftest import NotebookShell
 
@@ -90,6 +93,31 @@ def test_diff_compares_with_before_a_cell_and_two_graphs(graph_shell: NotebookSh
     assert "scores" in answer(graph_shell, "%diff 2").added
     graph_shell.run("other = gc.Graph()\nboth = gc.get_default_graph()", "other")
     assert "more" in answer(graph_shell, "%diff other both").added
+    steps = answer(graph_shell, "%diff other both other")
+    assert [len(step.added) for step in steps] == [len(steps[0].added), 0]
+    assert repr(steps).startswith("1 (other → both): ")
+    assert not steps.whole
+
+
+def test_diff_compares_files_commits_and_what_expressions_give(graph_shell: NotebookShell, tmp_path: Path) -> None:
+    """Brackets and quotes hold a source together."""
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2], name="x")
+        file = gc.save(graph, tmp_path / "my model.pb")
+        git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+        for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
+            subprocess.run([*git, *command], check=True)
+        gc.tanh(x, name="later")
+    gc.save(graph, file)
+    diff = answer(graph_shell, f'%diff "{file}@HEAD" "{file}"')
+    assert diff.added == ("later",)
+    assert diff.titles == ("my model.pb@HEAD", "my model.pb")
+    graph_shell.run("graphs = {'a b': gc.load(path)}".replace("path", repr(str(file))), "graphs")
+    assert not answer(graph_shell, f'%diff graphs["a b"] "{file}"')
+    assert "no file" in refusal(graph_shell, f'%diff "{file}@--help" "{file}"')
+    with pytest.raises(gc.errors.NotFoundError, match=r"no 'my model\.pb' in commit 'HEAD~7'"):
+        gc.graph_diff(f"{file}@HEAD~7", file)
 
 
 def test_func_shows_a_function_by_its_name(graph_shell: NotebookShell) -> None:
@@ -110,7 +138,9 @@ def test_func_shows_a_function_by_its_name(graph_shell: NotebookShell) -> None:
         ("%fetch", "%fetch needs the names"),
         ("%fetch 'x", "No closing quotation"),
         ("%diff 99", "the state before In [99] is not known"),
-        ("%diff a b c", "%diff takes nothing"),
+        ("%diff rows", "%diff takes nothing"),
+        ("%diff a b", "'a' is no variable with a graph or model, no file, and no call of one"),
+        ("%diff scores 'b", "a quote is not closed"),
         ("%func twise", "did you mean"),
         ("%%graph 3\ny = 1", "%%graph needs the name of a variable"),
         ("%%graph rows\ny = 1", "'rows' is a ndarray of yours"),

@@ -15,6 +15,7 @@ from widgets.language import spoken
 from widgets.messages import SceneMessage
 from widgets.render.engine import STATIC
 from widgets.render.outline import to_outline
+from widgets.render.saved_picture import BothStates
 from widgets.scene.types import Scene
 from widgets.steps import RecordedSteps
 from widgets.timelines import StepTimeline
@@ -53,6 +54,7 @@ def to_page(
     data: bytes = b"",
     timelines: Sequence[StepTimeline] = (),
     steps: RecordedSteps | None = None,
+    states: BothStates | None = None,
     with_mermaid: bool = False,
 ) -> str:
     """An HTML page with the interactive viewer of one picture.
@@ -62,6 +64,7 @@ def to_page(
         data: the graph behind it (`widgets.render.page_data`); without it nothing in the page opens.
         timelines: the recorded run and the predicted step.
         steps: the recorded run, node by node.
+        states: both states of the difference that the picture shows.
         with_mermaid: include Mermaid's engine (320 KB).
     """
     message = SceneMessage(scene=picture) if isinstance(picture, Scene) else picture
@@ -78,6 +81,8 @@ def to_page(
         carried["timelines"] = timelines
     if steps is not None:
         carried["steps"] = steps
+    if states is not None:
+        carried["states"] = states
     if with_mermaid or message.renderer == "mermaid":
         carried["mermaid_engine_gzip_base64"] = _packed("mermaid")
     if spoken():

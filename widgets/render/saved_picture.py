@@ -30,6 +30,29 @@ TOO_LARGE: Final = "too large to be saved whole: without a kernel its boxes do n
 NOT_YET: Final = "saved while its graph was being written: without a kernel its boxes do not open"
 
 
+class StatePicture(msgspec.Struct, frozen=True, kw_only=True):
+    """The picture of one state, with the graph behind it."""
+
+    message: SceneMessage
+    graph_gzip_base64: str
+
+
+class BothStates(msgspec.Struct, frozen=True, kw_only=True):
+    """Both states of a difference.
+
+    Attributes:
+        titles: their names.
+        words: the difference in words.
+        pictures: their pictures.
+        twins: the later names of nodes and scopes by their earlier ones, and back, where they are different.
+    """
+
+    titles: tuple[str, str]
+    words: str
+    pictures: tuple[StatePicture, StatePicture]
+    twins: tuple[dict[str, str], dict[str, str]]
+
+
 class SavedPicture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The data of the MIME type.
 
@@ -38,12 +61,14 @@ class SavedPicture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         model: the id of the live view's model, "" without one.
         graph_gzip_base64: the graph behind the picture, "" if nothing in it opens.
         language: the language of words, "" for English.
+        states: both states of the difference that is shown, None for any other graph.
     """
 
     message: SceneMessage
     model: str = ""
     graph_gzip_base64: str = ""
     language: str = ""
+    states: BothStates | None = None
 
 
 def packed_graph(data: PageData) -> str:

@@ -9,6 +9,9 @@ from tests.benchmarks.work import Budget, Row, Work
 
 EDITED_MS = {1_000: 40, 100_000: 3_000}
 MOVED_MS = 100
+EXPORTED_MS = 2_000
+LAYERS = 260
+"""The layers of a decoder of 5,000 nodes."""
 
 
 def edited(nodes: int) -> tuple[Any, Any]:
@@ -31,6 +34,33 @@ def moved(nodes: int) -> tuple[Any, Any]:
     before, after = our_graph(nodes)[0], gc.Graph()
     gc.import_graph_def(before.as_graph_def(), after, prefix="net")
     return before, after
+
+
+def exported(layers: int) -> tuple[Any, Any]:
+    """A decoder, and the same in the ops and names of another framework, without modules."""
+    from graphcore.frontends.lowering import lower
+    from tests.support.foreign_models import transformer
+
+    before, after = transformer(layers), transformer(layers, named=False)
+    names = {node.name: f"v{number}" for number, node in enumerate(after.main.nodes)}
+    for node in after.main.nodes:
+        node.name, node.op = names[node.name], node.op.replace("f.", "g.", 1).replace("MatMul", "dot").replace("Add", "add")
+        node.inputs = tuple([(names[ref[0]], ref[1]) for ref in node.inputs if ref is not None])
+    after.main.outputs = tuple([(names[ref[0]], ref[1]) for ref in after.main.outputs if ref is not None])
+    return lower(before), lower(after)
+
+
+def ours_exported(pair: tuple[Any, Any]) -> Work:
+    """`gc.graph_diff` of two models, each of which is a network with a trace of its own."""
+    import graphcore as gc
+
+    def run() -> None:
+        diff = gc.graph_diff(*pair)
+        assert diff.is_between_frameworks
+        assert not diff.removed
+        assert not diff.added
+
+    return Work(run=run, fewest=1)
 
 
 def ours(pair: tuple[Any, Any], counts: tuple[int, int]) -> Work:
@@ -80,5 +110,14 @@ MOVED = Row(
     budgets=(Budget(MOVED_MS),),
     ours=lambda: ours(moved(1_000), (0, 1_003)),
     numpy=lambda: by_hand(moved(1_000)),
+    most_rounds=3,
+)
+EXPORTED = Row(
+    order=40.6,
+    title="the same of two models of 5,000 nodes in two frameworks",
+    unit="ms",
+    budgets=(Budget(EXPORTED_MS),),
+    ours=lambda: ours_exported(exported(LAYERS)),
+    numpy=lambda: by_hand(exported(LAYERS)),
     most_rounds=3,
 )

@@ -68,7 +68,7 @@ def check(given: bytes) -> None:
             inspect(graph, state, box.id)
         pack(graph_data(graph, SceneState()))
         to_outline(scene)
-    diff = gc.graph_diff(*graphs)
+    diff = gc.graph_diff(graphs[0], graphs[1])
     str(diff)
     as_scene(diff)
 

@@ -30,6 +30,8 @@ export class Camera {
   beginning: number | null = null;
   /** The height in pixels that something else covers at the bottom of the window. */
   covered = 0;
+  /** Called after the user has moved the window. */
+  steered: (from: View, to: View) => void = () => {};
   /** The parts of the window that controls cover. */
   covers: () => readonly Rect[] = () => [];
   /** The size of the picture at scale 1. */
@@ -99,14 +101,27 @@ export class Camera {
     return { x: round((width / 2 - x) / scale), y: round((height / 2 - y) / scale), scale: Number(scale.toFixed(4)) };
   }
 
+  /** The transform from the picture to the window, at the end of a movement. */
+  get view(): View {
+    return this.#goal;
+  }
+
+  /** Moves the window as another one has moved. */
+  show(view: View): void {
+    this.#leave();
+    this.#set({ ...view, scale: Math.min(MAX_SCALE, Math.max(MIN_SCALE, view.scale)) }, false);
+  }
+
   /** Looks at something again. */
   lookAt(camera: NonNullable<Look["camera"]>, glide = true): void {
     this.#leave();
+    const from = this.#goal;
     const { width, height } = this.#window();
     const scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, camera.scale));
     const view = { x: width / 2 - camera.x * scale, y: height / 2 - camera.y * scale, scale };
     if (glide) this.#glide(view);
     else this.#set(view);
+    this.steered(from, view);
   }
 
   /** Follows the picture again. */
@@ -123,7 +138,9 @@ export class Camera {
 
   pan(dx: number, dy: number): void {
     this.#leave();
-    this.#set({ ...this.#view, x: this.#view.x + dx, y: this.#view.y + dy }, false);
+    const from = this.#view;
+    this.#set({ ...from, x: from.x + dx, y: from.y + dy }, false);
+    this.steered(from, this.#view);
   }
 
   /** Zooms by a factor about a point of the window, by default its middle. */
@@ -131,9 +148,11 @@ export class Camera {
     this.#leave();
     const { width, height } = this.#window();
     const { x, y } = about ?? { x: width / 2, y: height / 2 };
-    const scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.#view.scale * factor));
-    const ratio = scale / this.#view.scale;
-    this.#set({ x: x - (x - this.#view.x) * ratio, y: y - (y - this.#view.y) * ratio, scale }, false);
+    const from = this.#view;
+    const scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, from.scale * factor));
+    const ratio = scale / from.scale;
+    this.#set({ x: x - (x - from.x) * ratio, y: y - (y - from.y) * ratio, scale }, false);
+    this.steered(from, this.#view);
   }
 
   /** Shows a whole rectangle at scale 1 or little more, and keeps doing so as the picture grows. */

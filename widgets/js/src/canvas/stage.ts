@@ -37,6 +37,8 @@ export class Stage {
   readonly canvas: HTMLElement;
   readonly camera: Camera;
   readonly minimap: Minimap;
+  /** Called after the user has asked for the whole picture. */
+  fitted: () => void = () => {};
   readonly #svg: SVGSVGElement;
   readonly #defs: SVGDefsElement;
   readonly #hint = h("div", { class: "gl-hint" }, h("p", {}, "Waiting for the graph…"));
@@ -188,6 +190,7 @@ export class Stage {
 
   fit(): void {
     this.camera.fit(this.bounds());
+    this.fitted();
   }
 
   /** The picture as an SVG file; null if there is no picture. */

@@ -40,11 +40,19 @@ export class Status {
     this.#live.textContent = text;
   }
 
+  /** True without a kernel, which could show the graph in place of a difference. */
+  isOfPage = false;
+
   /** Shows the content of the picture; the tooltip has the full text. */
   describe(scene: Scene): void {
     const { title, summary } = scene;
     if (this.#end) this.fail(this.#end);
-    else this.say([title, isDifference(scene) ? "Esc shows the graph again" : "", summary].filter(Boolean).join(" · "));
+    else
+      this.say(
+        [title, isDifference(scene) && !this.isOfPage ? "Esc shows the graph again" : "", summary]
+          .filter(Boolean)
+          .join(" · "),
+      );
   }
 
   /** The kernel is gone: says so for as long as the picture is there, and offers to run its cell again. */

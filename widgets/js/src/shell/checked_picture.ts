@@ -1,6 +1,6 @@
 // Checks of saved pictures in notebooks, which may come from strangers.
 
-import { among, type Check, either, flag, list, nodeKind, number, object, table, text } from "../scene/checks";
+import { among, type Check, either, flag, list, nodeKind, number, object, table, text, tuple } from "../scene/checks";
 import type {
   Camera,
   Colocation,
@@ -16,6 +16,7 @@ import type {
   SceneMessage,
   SceneNode,
 } from "../scene/generated";
+import type { BothStates, PictureData } from "./local_host";
 import type { SavedPicture } from "./saved_picture";
 
 /** The most boxes, edges or frames of one picture. */
@@ -116,6 +117,21 @@ const message = object<SceneMessage>({
 });
 const maybeText = either(among(undefined), text);
 const none = among(undefined);
+const both = (each: Check): Check => tuple(each, each);
+const stateOfDifference = object<PictureData>({
+  message,
+  graph_gzip_base64: maybeText,
+  language: none,
+  timelines: none,
+  steps: none,
+  states: none,
+});
+const states = object<BothStates>({
+  titles: both(text),
+  words: text,
+  pictures: both(stateOfDifference),
+  twins: both(table(text)),
+});
 const picture = object<SavedPicture>({
   message,
   model: maybeText,
@@ -123,6 +139,7 @@ const picture = object<SavedPicture>({
   language: maybeText,
   timelines: none,
   steps: none,
+  states: either(among(undefined, null), states),
 });
 
 /** True iff no frame is within itself or within too many others. */
@@ -137,7 +154,15 @@ function nestsShallowly({ groups }: Scene): boolean {
 
 /** The saved picture, with nothing else beside it; null if it is none of ours. */
 export function checkedPicture(value: unknown): SavedPicture | null {
-  if (!picture(value) || !nestsShallowly((value as SavedPicture).message.scene)) return null;
-  const { message, model = "", graph_gzip_base64, language } = value as SavedPicture;
-  return { message, model, ...(graph_gzip_base64 && { graph_gzip_base64 }), ...(language && { language }) };
+  if (!picture(value)) return null;
+  const { message, model = "", graph_gzip_base64, language, states } = value as SavedPicture;
+  const scenes = [message.scene, ...(states?.pictures ?? []).map((state) => state.message.scene)];
+  if (!scenes.every(nestsShallowly)) return null;
+  return {
+    message,
+    model,
+    ...(graph_gzip_base64 && { graph_gzip_base64 }),
+    ...(language && { language }),
+    ...(states && { states }),
+  };
 }

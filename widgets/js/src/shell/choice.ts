@@ -51,6 +51,8 @@ interface Highlight {
 
 export class Choice {
   readonly history: History;
+  /** Called after each selection. */
+  marking: (ids: ReadonlySet<string>) => void = () => {};
   readonly #view: ChoiceView;
   /** The box that was chosen last, and all that are chosen. */
   #selected = "";
@@ -185,9 +187,15 @@ export class Choice {
     this.#view.stage.select(all);
     this.#view.outline.select(id, all);
     this.#view.marked(all);
+    this.marking(all);
     if (this.#scene) this.#view.breadcrumbs.show(this.#scene, id);
     this.#showTrace();
     this.history.touch();
+  }
+
+  /** Selects, and inspects nothing. */
+  mark(ids: ReadonlySet<string>): void {
+    this.#mark([...ids].at(-1) ?? "", ids);
   }
 
   // ---- upstream and downstream -------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 import type { LowerScript } from "../panes/lower/place";
 import type { FromKernel, FromViewer } from "../scene/generated";
 import type { Notebook } from "./notebook";
+import type { Side, Twins } from "./side";
 
 /** The other end of a viewer: a kernel behind a comm, or the data inside a standalone page. */
 export interface Host {
@@ -37,6 +38,18 @@ export interface MountOptions {
   readonly language?: string | undefined;
   /** The height of the viewer in CSS; "fill" for that of the parent element. */
   readonly height?: string;
+  /** Both states of the difference that the picture shows. */
+  readonly states?: StatesOfDifference;
+  /** Ties the picture to the one beside it. */
+  readonly side?: Side;
+}
+
+/** Both states of a difference, from the earlier to the later. */
+export interface StatesOfDifference {
+  readonly titles: readonly [string, string];
+  readonly words: string;
+  readonly twins: readonly [Twins, Twins];
+  readonly hosts: readonly [Host, Host];
 }
 
 export interface Handle {

@@ -14,7 +14,8 @@ import type {
   StepTimeline,
 } from "../scene/generated";
 import { highlighted, matches, type Searched } from "../scene/query";
-import type { Host } from "./host";
+import type { Host, StatesOfDifference } from "./host";
+import type { Twins } from "./side";
 
 /** A picture that needs no kernel. */
 export interface PictureData {
@@ -26,6 +27,16 @@ export interface PictureData {
   readonly language?: string;
   readonly timelines?: readonly StepTimeline[];
   readonly steps?: RecordedSteps;
+  /** Both states of the difference that the picture shows. */
+  readonly states?: BothStates | null;
+}
+
+/** Both states of a difference, as `widgets.render.both_states` writes them. */
+export interface BothStates {
+  readonly titles: readonly [string, string];
+  readonly words: string;
+  readonly pictures: readonly [PictureData, PictureData];
+  readonly twins: readonly [Twins, Twins];
 }
 
 /** The gzipped script of an engine, or of the worker that opens graphs; undefined if the page lacks it. */
@@ -71,6 +82,17 @@ function filterBoxes(message: SceneMessage, query: string): HighlightMessage {
 
 /** The most bytes of the graph of a standalone page when unpacked. */
 export const MOST_PAGE_BYTES = 500_000_000;
+
+/** The option for the states of a difference, none for other pictures. The arguments are those of `localHost`. */
+export function statesOf(
+  { states }: PictureData,
+  findScript: FindScript,
+  most: number,
+): { readonly states?: StatesOfDifference } {
+  if (!states) return {};
+  const [before, after] = states.pictures;
+  return { states: { ...states, hosts: [localHost(before, findScript, most), localHost(after, findScript, most)] } };
+}
 
 /** The host of a picture without a kernel, whose graph has at most `most` bytes when unpacked. */
 export function localHost(data: PictureData, findScript: FindScript, most: number): Host {

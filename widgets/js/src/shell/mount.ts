@@ -1,4 +1,5 @@
-// The entry point: a viewer of a graph, or of a function, in an element of the page.
+// The entry point: a viewer of a graph, a function, or a difference, in an element of the page.
+import { DifferencePane } from "../panes/difference_pane";
 import { FunctionPane } from "../panes/function_pane";
 import { speak } from "../scene/words";
 import { installStyle } from "../style/style";
@@ -13,11 +14,13 @@ export function mount(element: HTMLElement, host: Host, options: MountOptions = 
   const viewer =
     options.kind === "function"
       ? new FunctionPane(host, options)
-      : new Viewer(
-          options.live ? liveHost(host) : host,
-          options,
-          (message) => new FunctionPane(host, { ...options, over: message }),
-        );
+      : options.states
+        ? new DifferencePane(host, options, options.states)
+        : new Viewer(
+            options.live ? liveHost(host) : host,
+            options,
+            (message) => new FunctionPane(host, { ...options, over: message }),
+          );
   element.append(viewer.root);
   viewer.start();
   return { dispose: () => viewer.dispose() };

@@ -2,7 +2,7 @@
 import { reason } from "../dom";
 import { engineUrl } from "../engines/load";
 import { MAX_UNPACKED_BYTES } from "../scene/generated";
-import { type FindScript, localHost, type PictureData } from "./local_host";
+import { type FindScript, localHost, type PictureData, statesOf } from "./local_host";
 import type { mount } from "./mount";
 import { isLive, LIVE_EVENT } from "./side_panel";
 
@@ -91,6 +91,7 @@ export class SavedPictureView {
         fixed: !this.#picture.graph_gzip_base64,
         height: HEIGHT,
         language: this.#picture.language,
+        ...statesOf(this.#picture, this.#findScript, MAX_UNPACKED_BYTES),
       });
       return dispose;
     } catch (error) {

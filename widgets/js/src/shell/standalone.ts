@@ -1,6 +1,6 @@
 // The viewer as a standalone page: scene and answers are in the page as JSON, nothing is fetched.
 import * as lower from "../engines/lower";
-import { localHost, MOST_PAGE_BYTES } from "./local_host";
+import { localHost, MOST_PAGE_BYTES, statesOf } from "./local_host";
 import { mount } from "./mount";
 import { type StandaloneData, scriptsOf } from "./page_scripts";
 
@@ -17,6 +17,7 @@ function start(): void {
     language: data.language,
     renderers,
     lower: () => Promise.resolve(lower),
+    ...statesOf(data, scriptsOf(data), MOST_PAGE_BYTES),
   });
   // The page contains only the viewer, so it gets all keys even before a click.
   document.addEventListener("keydown", (event) => {

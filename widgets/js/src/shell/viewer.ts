@@ -87,6 +87,7 @@ export class Viewer {
       bare = false,
       complete = false,
       lower,
+      side,
     }: MountOptions,
     openFunction: (message: FunctionMessage) => Overlay | null = () => null,
   ) {
@@ -96,6 +97,7 @@ export class Viewer {
       this.#status.lose(text, host.notebook);
     });
     this.#openFunction = openFunction;
+    this.#status.isOfPage = offline;
     this.#limit = complete ? 0 : Infinity;
     this.#mermaid = new MermaidView(() => engineUrl("mermaid", host));
     this.#layouts = new Layouts(new Layouter(() => engineUrl("graphviz", host)), () =>
@@ -200,6 +202,7 @@ export class Viewer {
     };
     this.#choice = new Choice(view);
     this.#keyboard = new Keyboard(view, this.#choice);
+    side?.attach({ stage: this.#stage, choice: this.#choice });
     if (height) this.root.style.setProperty("--gl-height", height === "fill" ? "100%" : height);
     this.root.addEventListener("keydown", (event) => {
       if (!this.#overlay) this.#guard(() => this.#keyboard.press(event));
@@ -294,14 +297,11 @@ export class Viewer {
         this.#choice.showInspection(message.inspection);
         return;
       case "values_page":
-        this.#inspector.showValues(message);
-        return;
+        return this.#inspector.showValues(message);
       case "what_if":
-        this.#inspector.showWhatIf(message);
-        return;
+        return this.#inspector.showWhatIf(message);
       case "search":
-        this.#search.show(message);
-        return;
+        return this.#search.show(message);
       case "highlight":
         this.#choice.filter(message);
         return;
