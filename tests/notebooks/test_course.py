@@ -35,9 +35,12 @@ MOST_BYTES = 450_000
 MOST_CELLS = 80
 MOST_CODE_LINES = 20
 MOST_LETTERS = 1_300
-EXERCISES = range(3, 6)
+EXERCISES = range(3, 7)
 STALE = "run: make course"
 OF_THIS_MACHINE = re.compile(rf"{re.escape(str(ROOT))}|site-packages|/tmp/|/home/|/root/|\bat 0x[0-9a-f]{{6,}}|ipykernel_\d+")
+
+NODES_BEFORE = "_graph_before = gc.get_default_graph(), list(gc.get_default_graph().nodes)"
+NODES_AFTER = "assert _graph_before == (gc.get_default_graph(), list(gc.get_default_graph().nodes)), 'a check has changed the graph'"
 
 NUMBERS = {9: "Nine", 10: "Ten", 11: "Eleven", 12: "Twelve"}
 
@@ -71,10 +74,11 @@ def test_each_check_says_when_its_exercise_is_right(path: Path) -> None:
 
 
 @each_course_notebook
-def test_a_solution_runs_and_its_checks_pass(path: Path) -> None:
+def test_a_solution_runs_and_its_checks_pass_and_leave_its_graph_alone(path: Path) -> None:
     notebook = read(SOLUTIONS / path.name)
     for cell in tagged(notebook, CHECK):
         cell.metadata.tags.remove(MAY_RAISE)
+        cell.source = f"{NODES_BEFORE}\n{cell.source}\n{NODES_AFTER}"
     execute(notebook, SOLUTIONS)
     assert all(cell.execution_count for cell in tagged(notebook, CHECK))
 
