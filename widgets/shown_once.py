@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import tempfile
+import time
 import webbrowser
 from html import escape
 from pathlib import Path
@@ -15,9 +17,14 @@ from widgets.serving import has_browser
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph
+    from widgets.live.graph_view import GraphView
 
 HEIGHT: Final = 560
 """The height of a page in an output, in pixels."""
+ANSWER_SECONDS: Final = 2.0
+"""The seconds that an idle kernel waits for the page of a live view."""
+LATE_SECONDS: Final = 0.25
+"""A timer that is later than this says that the kernel was busy."""
 
 
 def show_once(graph: Graph, title: str, ipython: Any) -> None:
@@ -39,10 +46,66 @@ def show_once(graph: Graph, title: str, ipython: Any) -> None:
     if widgets_work(shell):
         from widgets.live.graph_view import GraphView  # noqa: PLC0415 - it loads ipywidgets, which only this needs
 
-        ipython.display.display(GraphView(graph, title=title))
+        view = GraphView(graph, title=title)
+        ipython.display.display(view)
+        Place(view, ipython.display.DisplayHandle()).open()
         return
-    text = page_within(to_html(graph, title=title), title)
-    ipython.display.display({"text/html": text, "text/plain": f"{title}: {graph!r}"}, raw=True)
+    ipython.display.display(page_bundle(graph, title), raw=True)
+
+
+class Place:
+    """The output below a live view of `gc.show`.
+
+    It holds the still picture, which JupyterLab hides while the live one is there, and which stays in the saved notebook. Where no page has asked for the live picture
+    within `ANSWER_SECONDS` it becomes a page of its own: some front ends take widgets and show nothing, or lose their messages. A page that answers later gets the
+    still picture back.
+
+    Args:
+        view: the view.
+        handle: the output, an `IPython.display.DisplayHandle`.
+    """
+
+    def __init__(self, view: GraphView, handle: Any) -> None:
+        self._view = view
+        self._handle = handle
+        self._still: dict[str, Any] = {}
+        self._is_page = False
+        self._due = 0.0
+
+    def open(self) -> None:
+        """Show the still picture, and wait for an answer where there is an event loop."""
+        self._still = self._view.still_bundle()
+        self._handle.display(self._still, raw=True)
+        self._view.on_msg(self._answered)
+        self._wait()
+
+    def _wait(self) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # nothing can wait, and nothing can answer
+        self._due = time.monotonic() + ANSWER_SECONDS
+        loop.call_later(ANSWER_SECONDS, self._look)
+
+    def _look(self) -> None:
+        if self._view.has_answered:
+            return
+        if time.monotonic() - self._due > LATE_SECONDS:
+            self._wait()  # the kernel was busy: answers wait in its queue
+            return
+        self._is_page = True
+        self._handle.update(page_bundle(self._view.graph, self._view.title), raw=True)
+
+    def _answered(self, *_: object) -> None:
+        self._view.on_msg(self._answered, remove=True)
+        if self._is_page:
+            self._is_page = False
+            self._handle.update(self._still, raw=True)
+
+
+def page_bundle(graph: Graph, title: str) -> dict[str, str]:
+    """The page of a graph as MIME data: a frame that needs no network and no kernel, and a text."""
+    return {"text/html": page_within(to_html(graph, title=title), title), "text/plain": f"{title}: {graph!r}"}
 
 
 def page_within(page: str, title: str) -> str:

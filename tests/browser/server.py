@@ -71,10 +71,11 @@ class LabServer:
     """JupyterLab with kernels of the running interpreter, serving `home / "work"` on 127.0.0.1.
 
     Every folder that Jupyter writes to is under `home`, so that neither the user's settings nor an earlier run matter; one `home` for all
-    notebooks of a run keeps the key that makes a saved notebook trusted.
+    notebooks of a run keeps the key that makes a saved notebook trusted. `base` is the path before all addresses, as `/user/ada` on a JupyterHub.
     """
 
     home: Path
+    base: str = ""
     port: int = field(default_factory=free_port)
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     process: subprocess.Popen[bytes] | None = None
@@ -82,8 +83,8 @@ class LabServer:
 
     @property
     def url(self) -> str:
-        """The address without a path or a token."""
-        return f"http://127.0.0.1:{self.port}"
+        """The address without a token, up to the path before all others."""
+        return f"http://127.0.0.1:{self.port}{self.base}"
 
     @property
     def work(self) -> Path:
@@ -133,6 +134,7 @@ class LabServer:
             "--ServerApp.port_retries=0",
             f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.work}",
+            f"--ServerApp.base_url={self.base}/",
             "--LabApp.expose_app_in_browser=True",
             "--JupyterNotebookApp.expose_app_in_browser=True",
             "--ServerApp.terminals_enabled=False",

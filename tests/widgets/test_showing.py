@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import os
 import threading
+import time
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +18,9 @@ import pytest
 import graphcore as gc
 from graphcore.__main__ import main
 from graphcore.errors import InvalidArgumentError
+from widgets import shown_once
 from widgets.live.graph_view import GraphView
+from widgets.render.saved_picture import SCENE_MIME_TYPE
 from widgets.serving import PageServer
 from widgets.shown_once import show_once, widgets_work
 
@@ -112,7 +116,25 @@ class Front:
 
     @property
     def display(self) -> Any:
-        return SimpleNamespace(display=lambda value, **_: self.displayed.append(value))
+        """`display`, and handles whose updates replace what they displayed."""
+        return SimpleNamespace(display=lambda value, **_: self.displayed.append(value), DisplayHandle=lambda: Handle(self.displayed))
+
+
+class Handle:
+    """An output that can be replaced."""
+
+    def __init__(self, displayed: list[Any]) -> None:
+        self._displayed = displayed
+        self._place = -1
+
+    def display(self, bundle: dict[str, Any], *, raw: bool) -> None:
+        assert raw
+        self._place = len(self._displayed)
+        self._displayed.append(bundle)
+
+    def update(self, bundle: dict[str, Any], *, raw: bool) -> None:
+        assert raw
+        self._displayed[self._place] = bundle
 
 
 def test_where_widgets_do_not_work_the_output_holds_the_page_itself() -> None:
@@ -128,7 +150,53 @@ def test_where_widgets_do_not_work_the_output_holds_the_page_itself() -> None:
 def test_where_widgets_work_the_view_is_live() -> None:
     front = Front({"cellId": "1"})
     show_once(small_graph(), "a model", front)
-    assert isinstance(front.displayed[0], GraphView)
+    view, still = front.displayed
+    assert isinstance(view, GraphView)
+    assert "<img" in still["text/html"]
+    assert SCENE_MIME_TYPE in still
+
+
+def test_a_view_without_an_answer_becomes_a_page_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown_once, "ANSWER_SECONDS", 0.05)
+    front = Front({"cellId": "1"})
+
+    async def scenario() -> None:
+        show_once(small_graph(), "silent", front)
+        await asyncio.sleep(0.3)
+
+    asyncio.run(scenario())
+    view, output = front.displayed
+    assert "<iframe" in output["text/html"]
+    view._handle_custom_msg({"type": "ready"}, [])  # as a comm delivers it
+    assert "<img" in front.displayed[1]["text/html"]
+
+
+def test_a_view_that_answers_in_time_keeps_its_still_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown_once, "ANSWER_SECONDS", 0.05)
+    front = Front({"cellId": "1"})
+
+    async def scenario() -> None:
+        show_once(small_graph(), "quick", front)
+        front.displayed[0]._handle_custom_msg({"type": "ready"}, [])
+        await asyncio.sleep(0.3)
+
+    asyncio.run(scenario())
+    assert "<img" in front.displayed[1]["text/html"]
+
+
+def test_a_busy_kernel_waits_for_answers_in_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown_once, "ANSWER_SECONDS", 0.2)
+    front = Front({"cellId": "1"})
+
+    async def scenario() -> None:
+        show_once(small_graph(), "busy", front)
+        time.sleep(0.6)  # noqa: ASYNC251 - a cell that computes
+        await asyncio.sleep(0.05)
+        front.displayed[0]._handle_custom_msg({"type": "ready"}, [])
+        await asyncio.sleep(0.4)
+
+    asyncio.run(scenario())
+    assert "<img" in front.displayed[1]["text/html"]
 
 
 @pytest.mark.parametrize(("metadata", "expected"), [({"cellId": "1"}, True), ({}, False), ({"cellId": "1", "colab": {}}, False)])

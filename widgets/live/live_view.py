@@ -36,6 +36,7 @@ class LiveView(anywidget.AnyWidget):
             model, by which it finds the notebook around it; and the cell that made it, which a page runs again after the kernel's end.
         kind: the kind of content, a graph or a function.
         language: the language of words; a page that is open is drawn anew when it changes.
+        has_answered: True once a page has sent a request.
         panel: the model id of the widget that opened the view's panel; "" between cells.
     """
 
@@ -56,6 +57,7 @@ class LiveView(anywidget.AnyWidget):
             "cell": "" if run is None else run.cell,
         }
         self._is_closed = False
+        self.has_answered = False
         self.on_msg(self._on_request)
 
     def fail(self, text: str, *, request: str = "") -> None:
@@ -93,6 +95,7 @@ class LiveView(anywidget.AnyWidget):
         self.fail(str(error) or type(error).__name__, request=request)
 
     def _on_request(self, _widget: object, content: object, _buffers: object) -> None:
+        self.has_answered = True
         kind = str(content.get("type", "")) if isinstance(content, dict) else ""
         try:
             request = msgspec.convert(content, FromViewer)

@@ -14,8 +14,14 @@ import { FORWARD_EVENT, LIVE_EVENT, panelOf, SidePanel, settle } from "./side_pa
 interface Model {
   send(content: unknown, callbacks?: unknown): void;
   on(event: "comm:close" | "change:language", callback: () => void): void;
-  on(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
-  off(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
+  on(
+    event: "msg:custom",
+    callback: (content: unknown, buffers: readonly (ArrayBuffer | ArrayBufferView)[]) => void,
+  ): void;
+  off(
+    event: "msg:custom",
+    callback: (content: unknown, buffers: readonly (ArrayBuffer | ArrayBufferView)[]) => void,
+  ): void;
   get(name: "home" | "title" | "panel" | "kind" | "language"): unknown;
   readonly widget_manager?: Manager;
 }
@@ -38,6 +44,13 @@ function homeOf(model: Model): { notebook: string; kernel: string; model: string
   };
 }
 
+/** The bytes of a buffer. Some hosts send views, some buffers, and some those of another frame, which are no instances of this one's classes. */
+function viewOf(buffer: ArrayBuffer | ArrayBufferView): DataView {
+  return ArrayBuffer.isView(buffer)
+    ? new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength)
+    : new DataView(buffer);
+}
+
 function hostOf(model: Model): Host {
   const manager = model.widget_manager;
   const home = homeOf(model);
@@ -55,8 +68,8 @@ function hostOf(model: Model): Host {
       );
     },
     onMessage: (callback) => {
-      const listen = (content: unknown, buffers: readonly DataView[]): void =>
-        callback(content as FromKernel, buffers ?? []);
+      const listen = (content: unknown, buffers: readonly (ArrayBuffer | ArrayBufferView)[]): void =>
+        callback(content as FromKernel, (buffers ?? []).map(viewOf));
       model.on("msg:custom", listen);
       return () => model.off("msg:custom", listen);
     },
