@@ -261,7 +261,7 @@ def test_what_killed_saves_left_is_cleared_up_by_the_next_one_in_the_folder(tmp_
     with gc.Session() as session:
         session.run(gc.initialize_all_variables())
         gc.save_variables(session, path)
-        for killed in (path, path, other):
+        for killed in (other, path):
             with saving_elsewhere(killed) as process:
                 process.send_signal(signal.SIGKILL)
             assert len(names_in(tmp_path)) == 2  # each call has removed the file of the one before
