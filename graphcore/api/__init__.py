@@ -19,7 +19,7 @@ from graphcore.api.run import Run, run
 from graphcore.api.short_forms import bias_add, log_softmax, softmax, softmax_cross_entropy_with_logits
 from graphcore.api.show import show
 from graphcore.api.tensor_comparison import TensorComparison
-from graphcore.costing import Costs, NodeCost
+from graphcore.costing import Costs, NodeCost, Roofline
 from graphcore.support.budget import set_evaluation_limits
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "InputCheck",
     "Instantiation",
     "NodeCost",
+    "Roofline",
     "Run",
     "RunComparison",
     "TensorComparison",

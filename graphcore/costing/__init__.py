@@ -2,5 +2,6 @@
 
 from graphcore.costing.costs import Costs, NodeCost
 from graphcore.costing.counting import count_costs
+from graphcore.costing.roofline import Roofline
 
-__all__ = ["Costs", "NodeCost", "count_costs"]
+__all__ = ["Costs", "NodeCost", "Roofline", "count_costs"]

@@ -107,7 +107,9 @@ class _Count:
         except UnknownSizesError as reason:
             self._costs.unknown[name] = str(reason)
             multiply_adds = operations = ZERO
-        return NodeCost(multiply_adds, operations, _bytes(node, work))
+        results = _bytes(node, work)
+        is_moved = operations.terms or results.terms
+        return NodeCost(multiply_adds, operations, results, moved_bytes=results + _taken_bytes(node, work) if is_moved else ZERO)
 
 
 def _held(node: Node, record: ForeignNode | None) -> NodeCost:
@@ -179,6 +181,15 @@ def _largest(work: Work) -> Expression:
 def _at_one(amount: Expression) -> int:
     """An amount for sizes of 1."""
     return amount.value(dict.fromkeys(amount.names, 1))
+
+
+def _taken_bytes(node: Node, work: Work) -> Expression:
+    """The bytes that a node takes, without unknown sizes, and without a table whose rows it gathers."""
+    total = ZERO
+    for place, (tensor, sizes) in enumerate(zip(node.inputs, work.inputs, strict=True)):
+        if sizes is not None and not (place == 0 and node.registration.traits.gathers_rows):
+            total = total + product(sizes) * constant(tensor.dtype.base.size)
+    return total
 
 
 def _bytes(node: Node, work: Work) -> Expression:

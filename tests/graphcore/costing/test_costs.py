@@ -152,3 +152,63 @@ def test_a_symbolic_batch_of_onnx_keeps_its_name() -> None:
 def test_an_op_of_another_domain_is_not_counted() -> None:
     counted = onnx_costs([helper.make_node("Mystery", ["x"], ["y"], domain="my.ops", name="node")], {"x": [3]}, {"y": [3]})
     assert list(counted.unknown.values()) == ["the work of my.ops.Mystery is not known"]
+
+
+def test_intensity_counts_the_bytes_that_a_node_takes_and_gives() -> None:
+    y = gc.matmul(gc.zeros([2, 3]), gc.zeros([3, 5]), name="y")
+    cost = gc.costs(y).nodes["y"]
+    assert cost.moved_bytes.constant == 4 * (6 + 15 + 10)
+    assert cost.intensity == 2 * 30 / (4 * 31)
+    head, *rows = gc.costs(y).table(depth=0)
+    assert dict(zip(head, rows[0], strict=True))["operations for each byte moved"] == "0.484"
+
+
+def roofline(**options: Any) -> gc.Roofline:
+    """A product and a sum, below roofs with a ridge at 10 operations for each byte."""
+    with gc.name_scope("layer"):
+        product = gc.matmul(gc.zeros([256, 256]), gc.zeros([256, 256]), name="product")
+        y = gc.add(product, product, name="sum")
+    return gc.costs(y).roofline({"slow": (1e9, 1e8), "fast": (1e12, 1e11)}, **options)
+
+
+def test_a_roofline_says_what_bounds_each_node_and_its_least_time() -> None:
+    line = roofline()
+    product, total = line.points
+    assert (product.name, total.name) == ("layer/product", "layer/sum")
+    assert [product.bound(roof) for roof in line.roofs] == ["compute", "compute"]
+    assert [total.bound(roof) for roof in line.roofs] == ["memory", "memory"]
+    assert product.seconds == pytest.approx((2 * 256**3 / 1e9, 2 * 256**3 / 1e12))
+    assert total.seconds == pytest.approx((3 * 4 * 256**2 / 1e8, 3 * 4 * 256**2 / 1e11))
+    assert line.seconds("fast") >= product.seconds[1] + total.seconds[1]
+    assert "layer/sum: 0.0833 operations for each byte\nslow: bound by memory, at least 7.86 ms" in line.svg
+    assert "layer/sum  0.0833 for each byte, slow at least 7.86 ms (memory)" in str(line)
+
+
+def test_a_roofline_has_scopes_and_measured_times() -> None:
+    (layer,) = roofline(depth=1, seconds={"layer": 0.1}).points
+    assert (layer.name, layer.measured) == ("layer", 0.1)
+    assert layer.rate == pytest.approx((2 * 256**3 + 256**2) / 0.1)
+
+
+@pytest.mark.parametrize(
+    ("devices", "options", "message"),
+    [
+        ({}, {}, "Required devices with their operations and bytes in a second"),
+        ({"a": (1e9, 0)}, {}, "two positive numbers, got"),
+        ({"a": 5}, {}, "two positive numbers, got 5"),
+        ({"a": (1e9, 1e9)}, {"seconds": {"nowhere": 1}}, "got one of 'nowhere'"),
+        ({"a": (1e9, 1e9)}, {"seconds": {"y": -1}}, "Required a positive time of 'y'"),
+    ],
+    ids=["none", "zero", "number", "name", "time"],
+)
+def test_a_roofline_refuses_what_are_no_devices_or_times(devices: Any, options: Any, message: str) -> None:
+    y = gc.matmul(gc.zeros([2, 3]), gc.zeros([3, 5]), name="y")
+    with pytest.raises(gc.errors.InvalidArgumentError, match=message):
+        gc.costs(y).roofline(devices, **options)
+
+
+def test_a_roofline_needs_the_sizes_that_are_not_known() -> None:
+    y = gc.matmul(gc.placeholder(gc.float32, [None, 3], name="x"), gc.zeros([3, 5]), name="y")
+    with pytest.raises(gc.errors.InvalidArgumentError, match="Required a size for batch, got none"):
+        gc.costs(y).roofline({"a": (1e9, 1e9)})
+    assert len(gc.costs(y).roofline({"a": (1e9, 1e9)}, batch=4).points) == 1
