@@ -112,7 +112,7 @@ class ForeignNode:
         defaults: attrs that the source leaves out, with the values that they then have.
         modules: the modules around it, outermost first.
         frames: the lines that made it, the innermost last.
-        device: the device, "" if none is said.
+        device: the device, or how its results are sharded over several (`sharded P('data', None)`, `replicated`); "" if neither is said.
         control_inputs: names of the nodes that run before it.
         bodies: functions that it calls, by their roles: `then`, `else`, `cond`, `body`, or the function's name. Values are keys of `functions`.
         arguments: for each role of `bodies` the numbers of the inputs that the body's arguments are, -1 for one that is none of them. By

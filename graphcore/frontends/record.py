@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from graphcore.frontends.foreign import ModuleCall
-from graphcore.frontends.words import plain_text, weight_bytes
+from graphcore.frontends.words import is_sharding, plain_text, weight_bytes
 from graphcore.graph.attached import Attached
 from graphcore.source import CellRun, SourceLocation, cell_runs
 
@@ -100,7 +100,7 @@ class ForeignRecord:
         if foreign.weight is not None and foreign.weight.where:
             lines.append(("source", "stored in", foreign.weight.where))
         if foreign.device:
-            lines.append(("source", "device", foreign.device))
+            lines.append(("source", "sharding" if is_sharding(foreign.device) else "device", foreign.device))
         if foreign.doc:
             lines.append(("source", "note", foreign.doc))
         return lines

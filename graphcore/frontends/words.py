@@ -90,6 +90,16 @@ def shaped(elements: Array, shape: Sequence[int], what: str) -> Array:
         raise InvalidArgumentError(f"{what} has shape {list(shape)[:9]} and {elements.size:,} elements") from None
 
 
+SHARDED: Final = "sharded "
+"""The start of the text of a tensor that is split over devices."""
+REPLICATED: Final = "replicated"
+
+
+def is_sharding(device: str) -> bool:
+    """True for the text of a tensor that is on several devices."""
+    return device == REPLICATED or device.startswith(SHARDED)
+
+
 @lru_cache(maxsize=1024)
 def device_of(text: str) -> str:
     """A device as graphs request it: `cuda:1` becomes `/device:GPU:1`; "" for what names no device."""

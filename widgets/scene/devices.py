@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.device_spec import is_specification
 from graphcore.errors import GraphError
+from graphcore.frontends.record import foreign_of
 from graphcore.placement.placer import last_placer
 
 if TYPE_CHECKING:
@@ -13,9 +14,14 @@ if TYPE_CHECKING:
 
 
 def assigned_device(node: Node) -> str:
-    """The assigned device of a node, marked if it is simulated; "" if it has none."""
+    """The assigned device of a node, marked if it is simulated; "" if it has none.
+
+    For a node of another framework it is the device, or the sharding, that the source says.
+    """
     if not node.assigned_device:
-        return ""
+        foreign = foreign_of(node.graph)
+        record = None if foreign is None else foreign.nodes.get(node.name)
+        return "" if record is None else record.device
     placer = last_placer.of(node.graph)
     device = None if placer is None else placer.options.devices.find_device_by_name(node.assigned_device)
     return node.assigned_device if device is None else str(device)

@@ -26,6 +26,7 @@ from graphcore.frontends.foreign import (
 from graphcore.frontends.jax_reader.backward import GRADIENTS, Pairing, is_backward, without_words
 from graphcore.frontends.jax_reader.equations import opened
 from graphcore.frontends.jax_reader.places import is_of_user
+from graphcore.frontends.jax_reader.shardings import arguments_of, joined, mesh_words, results_of, words_of_value
 from graphcore.frontends.runners.jax_run import JaxRunner, Places
 from graphcore.frontends.unique_names import UniqueNames
 from graphcore.source import SourceLocation
@@ -70,46 +71,57 @@ class JaxprReader:
         jaxpr, consts = opened(value)
         names = arg_names(jaxpr)
         results = result_names(jaxpr)
+        sharded = [words_of_value(argument) for argument in arguments]
+        returned: list[str] = []
         while len(jaxpr.eqns) == 1 and not consts:
             eqn = jaxpr.eqns[0]
             inner = eqn.params.get("jaxpr") if eqn.primitive.name in {"jit", "pjit"} else None
             if inner is None or list(eqn.invars) != list(jaxpr.invars) or list(eqn.outvars) != list(jaxpr.outvars):
                 break
             name = name or str(eqn.params.get("name", ""))
+            sharded, returned = arguments_of(eqn) or sharded, results_of(eqn)
             jaxpr, consts = opened(inner)
             names = arg_names(jaxpr) or names
-        main = self._function(jaxpr, consts, name or "main", names, results)
+        main = self._function(jaxpr, consts, name or "main", names, results, sharded)
+        _mark_results(main, returned)
         self.mark_leaks(main, consts)
         runner = JaxRunner(jaxpr, consts, self.places, arguments)
         effects = sorted([str(effect)[:100] for effect in getattr(jaxpr, "effects", ())])
         notes = [f"The program has effects: {', '.join(effects[:9])}."] if effects else []
         return ForeignGraph("JAX program", main, producer=producer, name=name, functions=self.functions, notes=notes, runner=lambda: runner)
 
-    def _function(self, jaxpr: Any, consts: Sequence[Any], name: str, names: Sequence[str], results: Sequence[str]) -> ForeignFunction:
-        body, inputs = self.body(jaxpr, consts, names)
+    def _function(
+        self, jaxpr: Any, consts: Sequence[Any], name: str, names: Sequence[str], results: Sequence[str], shardings: Sequence[str]
+    ) -> ForeignFunction:
+        body, inputs = self.body(jaxpr, consts, names, shardings)
         outputs = tuple([body.ref(var) for var in jaxpr.outvars])
         words = tuple(results) if len(results) == len(outputs) else ()
         return ForeignFunction(name, tuple(inputs), outputs, words, body.nodes)
 
-    def body(self, jaxpr: Any, consts: Sequence[Any], names: Sequence[str]) -> tuple[Body, list[Port]]:
+    def body(self, jaxpr: Any, consts: Sequence[Any], names: Sequence[str], shardings: Sequence[str] = ()) -> tuple[Body, list[Port]]:
         """The nodes of a jaxpr, and its arguments."""
         body = Body(self)
         for number, var in enumerate(jaxpr.constvars):
             body.constant(var, consts[number] if number < len(consts) else None, number)
-        inputs = [body.input(var, names[number] if number < len(names) else f"arg{number}") for number, var in enumerate(jaxpr.invars)]
+        said = shardings if len(shardings) == len(jaxpr.invars) else [""] * len(jaxpr.invars)
+        inputs = [body.input(var, names[n] if n < len(names) else f"arg{n}", said[n]) for n, var in enumerate(jaxpr.invars)]
         for eqn in jaxpr.eqns:
             body.equation(eqn)
         return body, inputs
 
-    def called(self, value: Any, name: str) -> str:
-        """The key of the function for a jaxpr in the params of an equation."""
+    def called(self, value: Any, name: str, shardings: Sequence[str] = (), results: Sequence[str] = ()) -> str:
+        """The key of the function for a jaxpr in the params of an equation.
+
+        Its arguments and results may have shardings.
+        """
         jaxpr, consts = opened(value)
         key = self._keys.get(id(jaxpr))
         if key is None:
             number = len(self._keys)
             key = self._keys[id(jaxpr)] = f"{name}_{number}"
             self._kept.append(jaxpr)  # while it is kept, its id is no other's
-            self.functions[key] = self._function(jaxpr, consts, name, arg_names(jaxpr), ())
+            self.functions[key] = self._function(jaxpr, consts, name, arg_names(jaxpr), (), shardings)
+            _mark_results(self.functions[key], results)
         return key
 
     def mark_leaks(self, main: ForeignFunction, consts: Sequence[Any]) -> None:
@@ -158,11 +170,12 @@ class Body:
         self._names = UniqueNames()
         self._pairing = Pairing()
 
-    def input(self, var: Any, name: str) -> Port:
+    def input(self, var: Any, name: str, sharding: str = "") -> Port:
         """Add an argument."""
         port = _port(var.aval, name)
         unique = self.unique(name)
-        self.nodes.append(ForeignNode(unique, "jax.argument", outputs=(port,), kind="input"))
+        device = sharding or words_of_value(var.aval)
+        self.nodes.append(ForeignNode(unique, "jax.argument", outputs=(port,), kind="input", device=device))
         self._refs[id(var)] = (unique, 0)
         self._reader.places.note(var, unique)
         return port
@@ -223,7 +236,7 @@ class Body:
         if is_backward(stack) and self._pairing.has_any:
             modules, owner = (*GRADIENTS, *modules), self._pairing.owner(eqn)
         inputs = tuple([self.ref(var) for var in eqn.invars])
-        bodies, arguments = self._bodies(primitive, eqn.params)
+        bodies, arguments = self._bodies(primitive, eqn)
         attrs = {
             key: attr_of(value)
             for key, value in eqn.params.items()
@@ -241,6 +254,7 @@ class Body:
                 attrs=attrs,
                 modules=modules,
                 frames=self._reader.frames(eqn.source_info.traceback),
+                device=joined(results_of(eqn)),
                 bodies=bodies,
                 arguments=arguments,
                 doc=f"Effects: {effects}." if effects else "",
@@ -254,9 +268,9 @@ class Body:
         for number, var in enumerate(eqn.outvars):
             self._refs[id(var)] = (name, number)
 
-    def _bodies(self, primitive: str, params: Any) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
+    def _bodies(self, primitive: str, eqn: Any) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
         """The functions that an equation calls, by their roles, and the inputs that are their arguments."""
-        called = self._reader.called
+        called, params = self._reader.called, eqn.params
         if primitive == "while":
             conds, consts = int(params["cond_nconsts"]), int(params["body_nconsts"])
             loop = {"cond": called(params["cond_jaxpr"], "cond"), "body": called(params["body_jaxpr"], "body")}
@@ -265,15 +279,25 @@ class Body:
         if primitive == "cond" and len(params["branches"]) == 2:
             return {"then": called(params["branches"][1], "true"), "else": called(params["branches"][0], "false")}, {}
         bodies: dict[str, str] = {}
+        shardings = arguments_of(eqn)
+        results = results_of(eqn) if shardings else []
         for key, value in params.items():
             for number, jaxpr in enumerate(_jaxprs(value)):
                 role = "body" if primitive == "scan" else key if not isinstance(value, tuple | list) else f"branch_{number}"
-                bodies[role] = called(jaxpr, str(params.get("name") or primitive))
+                bodies[role] = called(jaxpr, str(params.get("name") or primitive), shardings, results)
         return bodies, {}
 
     def unique(self, name: str) -> str:
         """The name, or the first free one like it."""
         return self._names.unique(name or "value")
+
+
+def _mark_results(function: ForeignFunction, shardings: Sequence[str]) -> None:
+    """Mark the nodes that make results with the shardings that are asked of these."""
+    asked = {ref[0]: words for ref, words in zip(function.outputs, shardings, strict=False) if ref is not None and words}
+    function.nodes[:] = [
+        replace(node, device=asked[node.name]) if node.name in asked and not node.device else node for node in function.nodes
+    ]
 
 
 def arg_names(jaxpr: Any) -> list[str]:
@@ -313,9 +337,9 @@ def _port(aval: Any, name: str = "") -> Port:
     shape = getattr(aval, "shape", None)
     sizes: tuple[Size, ...] | None = None if shape is None else tuple([_size(size) for size in shape])
     notes = ["weak type"] if getattr(aval, "weak_type", False) else []
-    spec = getattr(getattr(aval, "sharding", None), "spec", None)
-    if spec and any(part is not None for part in spec):
-        notes.append(f"sharded {spec}"[:_MAX_TEXT])
+    words = words_of_value(aval)
+    if words:
+        notes.append(f"{words} over {mesh_words(aval.sharding)}")
     if shape is None:
         notes.append(str(aval)[:_MAX_TEXT])
     return Port(name, str(getattr(aval, "dtype", "")), sizes, ", ".join(notes))

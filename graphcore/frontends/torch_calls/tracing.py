@@ -29,6 +29,7 @@ from graphcore.frontends.torch_calls.recording import Originals, Recorder, State
 from graphcore.frontends.torch_calls.remarks import remarks_on
 from graphcore.frontends.torch_calls.special import follow_lazy_modules, unwrap_parts, unwrapped
 from graphcore.frontends.torch_calls.surroundings import untouched
+from graphcore.frontends.torch_reader.objects import with_devices
 from graphcore.frontends.torch_reader.placing import placed_states
 from graphcore.remarks import remark
 from graphcore.support.watched import long_work
@@ -186,6 +187,7 @@ def graph_of(call: Call, made: Recording) -> ForeignGraph:
     outputs: list[InputRef] = [recorder.ref(tensor) for tensor in tensors_of(made.result)]
     origins = AxisOrigins(recorder.nodes, Constructors(made.roots).words)
     nodes = [_failed(node, recorder.failure, said, origins) if node.name == recorder.failed else node for node in recorder.nodes]
+    nodes = with_devices(nodes, recorder.tensors)
     main = ForeignFunction("main", outputs=tuple(outputs), output_names=("",) * len(outputs), nodes=placed_states(nodes))
     main.inputs = tuple([node.outputs[0] for node in nodes if node.kind == "input"])
     graph = ForeignGraph("PyTorch call", main, producer=f"PyTorch {torch.__version__}", name=name_of_call(call))

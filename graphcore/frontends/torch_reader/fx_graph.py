@@ -11,6 +11,7 @@ from graphcore.frontends.torch_reader.arguments import Body, Collected, Named, a
 from graphcore.frontends.torch_reader.exported_program import MAX_DEPTH, ROLES
 from graphcore.frontends.torch_reader.objects import (
     argument_names,
+    device_words,
     is_class,
     literal,
     module_op,
@@ -20,7 +21,6 @@ from graphcore.frontends.torch_reader.objects import (
     port_of,
     value_of,
     weight_of_object,
-    word_of,
 )
 from graphcore.frontends.torch_reader.signature import INPUT, STATE, State
 from graphcore.frontends.torch_reader.traces import Traces
@@ -63,8 +63,7 @@ class FxReader:
         self._nodes: list[ForeignNode] = []
         self._names = UniqueNames()
         self._known: dict[int, str] = {}
-        devices = {str(device) for node in module.graph.nodes if (device := getattr(value_of(node.meta), "device", None)) is not None}
-        self._has_devices = len(devices) > 1
+        self._has_devices = len({words for node in module.graph.nodes if (words := device_words(value_of(node.meta)))}) > 1
 
     def read(self, name: str) -> ForeignFunction:
         """The graph as a function."""
@@ -226,8 +225,7 @@ class FxReader:
         return ref
 
     def _device(self, value: object) -> str:
-        device = getattr(value, "device", None)
-        return word_of(device) if self._has_devices and device is not None else ""
+        return device_words(value) if self._has_devices else ""
 
     def _note_symbol(self, name: str, value: object) -> None:
         if type(value).__name__ in {"SymInt", "SymFloat", "SymBool"}:

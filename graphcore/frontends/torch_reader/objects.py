@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.frontends.foreign import ModuleCall, Port, Size, WeightRef
+from graphcore.frontends.foreign import ForeignNode, ModuleCall, Port, Size, WeightRef
 from graphcore.frontends.torch_reader.tensors import bytes_of, item_type
 from graphcore.frontends.torch_reader.traces import class_name, module_call
+from graphcore.frontends.words import REPLICATED, SHARDED
 
 if TYPE_CHECKING:
     from graphcore.attrs import Array
@@ -52,6 +54,40 @@ def port_of(name: str, value: Any) -> Port:
     if isinstance(value, bool | int | float):
         return Port(name, kind, ())
     return Port(name)
+
+
+def device_words(value: Any) -> str:
+    """The device of a tensor, `cuda:0`, or its sharding, `sharded dp: Shard(0)`; "" for other values."""
+    placements = getattr(value, "placements", None)
+    if placements is None:
+        device = getattr(value, "device", None)
+        return "" if device is None else word_of(device)
+    if all(type(placement).__name__ == "Replicate" for placement in placements):
+        return REPLICATED
+    axes = getattr(value.device_mesh, "mesh_dim_names", None) or range(len(placements))
+    words = [f"{axis}: {type(placement).__name__}({_dim(placement)})" for axis, placement in zip(axes, placements, strict=True)]
+    return SHARDED + ", ".join(words)
+
+
+def _dim(placement: Any) -> str:
+    return str(getattr(placement, "dim", getattr(placement, "reduce_op", "")))
+
+
+def with_devices(nodes: Iterable[ForeignNode], tensors: Mapping[tuple[str, int], Any]) -> list[ForeignNode]:
+    """The nodes with the devices or shardings of their tensors, where they are not all on one device.
+
+    Args:
+        nodes: the nodes.
+        tensors: the outputs, by the name of the node and their number.
+    """
+    devices: dict[str, dict[str, None]] = {}
+    for (name, _), tensor in tensors.items():
+        words = device_words(tensor)
+        if words:
+            devices.setdefault(name, {})[words] = None
+    if len({words for several in devices.values() for words in several}) < 2:
+        return list(nodes)
+    return [replace(node, device="; ".join(devices.get(node.name, {}))) for node in nodes]
 
 
 def _has_shape(value: Any) -> bool:

@@ -7,6 +7,8 @@ import type { Tensor } from "./visible";
 
 /** The tone of edges that cross devices. */
 const COPY_TONE = 6;
+/** A tensor that is split over devices may be taken piece by piece: its lines name no copies. */
+const SHARDING = /^(sharded |replicated$)/;
 const UNITS = [
   ["GB", 1e9],
   ["MB", 1e6],
@@ -48,7 +50,7 @@ export function deviceWords(instance: Instance, node: number): string {
 export function copiedTo({ instance, node: source }: Tensor, target: Instance, node: number): string {
   const from = source < 0 ? "" : instance.space.text("devices", source);
   const to = target.space.text("devices", node);
-  return from && from !== to ? to : "";
+  return from && from !== to && !SHARDING.test(from) && !SHARDING.test(to) ? to : "";
 }
 
 /** The mark of an edge with tensors that are copied. */
