@@ -35,6 +35,7 @@ CHINESE: Final[dict[str, str]] = {
     "PDF (print)": "PDF(打印)",
     "DOT text": "DOT 文本",
     "Mermaid text": "Mermaid 文本",
+    "numbers (CSV)": "数字(CSV)",
     "Fit the whole graph (f)": "显示整张图(f)",
     "Zoom in (+)": "放大(+)",
     "Zoom out (-)": "缩小(-)",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -28,3 +31,24 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
     places: list[int] = []
     names: list[str] = []
     values: list[float] = []
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The names and numbers as CSV with a row of titles, which `view.overlay` reads again.
+
+        Args:
+            path: a file to write it to.
+
+        Returns:
+            The text.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(["name", f"{self.title} [{self.unit}]" if self.unit else self.title])
+        names = [self.prefixes[place] + name for place, name in zip(self.places, self.names, strict=True)]
+        writer.writerows(zip(names, self.values, strict=True))
+        if path is not None:
+            Path(path).write_text(text.getvalue(), encoding="utf-8", newline="")
+        return text.getvalue()

@@ -1,4 +1,4 @@
-"""Cells for the rows about traced calls: a module, its picture, and a cell that changes the module."""
+"""Cells for the rows about traced calls, and about numbers on a graph."""
 
 from __future__ import annotations
 
@@ -29,3 +29,26 @@ MODULES: Final = {
     "Llama of 4 layers": (LLAMA, f"{COUNT}model.layers[3].mlp.act_fn = [nn.SiLU(), nn.ReLU()][runs % 2]", 1_500),
 }
 """By title the cell that makes the module, the one that changes it at each run, and the budget in ms."""
+LARGE: Final = """
+import time
+import graphcore as gc
+from widgets import GraphView, add_overlay
+graph = gc.Graph()
+with graph.as_default():
+    tensor = gc.placeholder(gc.float32, [8, 8], name="x")
+    for scope in range(100):
+        with gc.name_scope(f"block{scope // 10}/layer{scope % 10}"):
+            for number in range(100):
+                tensor = gc.tanh(tensor) if number % 3 else gc.add(tensor, tensor)
+names = [node.name for node in graph.op_nodes()]
+view = GraphView(graph)
+display(view)
+"""
+NUMBERS: Final = """
+runs = globals().get("runs", 0) + 1
+start = 1000 * time.time()
+overlay = add_overlay(graph, {name: 1.0 + place % (97 + runs) for place, name in enumerate(names)}, title="Latency", unit="µs")
+view.choose(lens=overlay.name)
+view.refresh(sent_at=start)
+"""
+"""Puts a number on each of 10,000 nodes. Its time begins before the numbers are put on the graph."""

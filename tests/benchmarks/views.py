@@ -30,7 +30,7 @@ import graphcore as gc
 from graphcore.errors import GraphError
 from kernelext.errors.card import to_card
 from kernelext.errors.told import told
-from tests.benchmarks.view_calls import HAS_TORCH, MODULES, SHOW
+from tests.benchmarks.view_calls import HAS_TORCH, LARGE, MODULES, NUMBERS, SHOW
 from tests.benchmarks.view_files import graph_def, heavy_onnx_file, onnx_file, pt2_file
 from tests.browser.conftest import CHROMIUM_OPTIONS, Lab, Window
 from tests.browser.graph_panel import GraphPanel
@@ -130,7 +130,6 @@ with graph.as_default():
     tensor = gc.tanh(tensor, name="more")
 view.refresh()
 """
-
 
 RECORD: Final = """
 import numpy as np
@@ -437,6 +436,7 @@ ROWS: Final[dict[str, Callable[[Bench], ViewRow | list[ViewRow]]]] = {
     "head cell, 2,000 nodes": run_again,
     "cell end, 1,000": lambda bench: growing(bench, 1_000, 400),
     "lens, move, scope": pressed,
+    "overlay": lambda bench: changed(bench, [LARGE, NUMBERS], "numbers to picture, 10,000 nodes", 200),
     **{f"changed {title}": partial(changed_module, title=title) for title in MODULES},
     "trace": opened_trace,
     "mirrored gradient": mirrored,

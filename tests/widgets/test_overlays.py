@@ -44,8 +44,8 @@ def marks(graph: gc.Graph, *opened: str, lens: str = "numbers") -> dict[str, str
 
 def test_a_closed_scope_shows_the_sum_of_its_nodes(model: gc.Graph) -> None:
     add_overlay(model, {"first/cos": 1, "first/tanh": 2.5, "second/cos": 4_000}, unit="µs")
-    assert marks(model) == {"first/": "3.5 µs", "second/": "4 kµs"}
-    assert marks(model, "first/") == {"first/cos": "1 µs", "first/tanh": "2.5 µs", "second/": "4 kµs"}
+    assert marks(model) == {"first/": "3.5 µs", "second/": "4 ms"}
+    assert marks(model, "first/") == {"first/cos": "1 µs", "first/tanh": "2.5 µs", "second/": "4 ms"}
 
 
 @pytest.mark.parametrize(("combine", "expected"), [("max", "6, max of 2"), ("mean", "4, mean of 2")])
@@ -122,14 +122,37 @@ def test_modules_and_names_of_the_source_name_nodes_of_a_model() -> None:
 FILES = {
     "numbers.json": (json.dumps({"first/cos": 1.5}), "1.5"),
     "numbers.csv": ("name,count,ms\nfirst/cos,no,1\nfirst/cos,no,2\n", "3"),
-    "xprof.csv": ("rank,Operation,Total time\n1,first/cos,2\n", "1"),
+    "numbers_with_counts.csv": ("layer,calls,FLOPs [G]\nfirst/cos,9,1.5\n", "1.5 G"),
+    "framework_op_stats.csv": (
+        """Rank,Operation Type,Operation Name,#Occurrences,Total time (us),Total self-time (us),Total self-time on Device (%)
+1,cos,first/cos,4,80,2000,0.5
+2,cos,first/cos,4,80,500,0.5
+""",
+        "2.5 ms",
+    ),
+    "hlo_stats.json": (
+        json.dumps(
+            {
+                "cols": [
+                    {"id": "rank", "label": "Rank", "type": "number"},
+                    {"id": "hlo_op_name", "label": "HLO op name", "type": "string"},
+                    {"id": "tf_op_name", "label": "Framework op name", "type": "string"},
+                    {"id": "total_time", "label": "Total time (us)", "type": "number"},
+                    {"id": "total_self_time", "label": "Total self time (us)", "type": "number"},
+                    {"id": "total_self_time_percent", "label": "Total self time (%)", "type": "number"},
+                ],
+                "rows": [{"c": [{"v": 1}, {"v": "fusion.1"}, {"v": "first/cos"}, {"v": 9}, {"v": 3}, {"v": 0.7}]}],
+            }
+        ),
+        "3 µs",
+    ),
     "onnxruntime.json": (
         json.dumps([{"cat": "Node", "name": "first/cos_kernel_time", "dur": 7}, {"cat": "Session", "name": "run", "dur": 99}]),
-        "7",
+        "7 µs",
     ),
     "trace.json": (
         json.dumps({"traceEvents": [{"ph": "X", "name": "first/cos", "dur": 2}, {"ph": "X", "name": "first/cos", "dur": 3}]}),
-        "5",
+        "5 µs",
     ),
     "node_data.json": (json.dumps({"main": {"results": {"first/cos": {"value": 4}}}}), "4"),
     "node_data_of_one_graph.json": (json.dumps({"results": {"first/cos": {"value": 6}}, "thresholds": []}), "6"),
@@ -148,10 +171,11 @@ def test_files_of_other_tools_are_read(name: str, model: gc.Graph, tmp_path: Pat
     ("numbers", "message"),
     [
         ({"first/cos": "much"}, "Required a number for 'first/cos', got 'much'"),
+        ({"first/cos": float("inf")}, "Required a finite number for 'first/cos', got inf"),
         ({"nowhere": 1}, "got 1 of which none is in it, such as nowhere"),
         ([1, 2], "Required numbers by name"),
     ],
-    ids=["text", "unknown name", "list"],
+    ids=["text", "infinite", "unknown name", "list"],
 )
 def test_what_are_no_numbers_is_refused_and_nothing_changes(numbers: Any, message: str, model: gc.Graph) -> None:
     add_overlay(model, {"first/cos": 1})
@@ -174,6 +198,37 @@ def test_a_missing_file_and_a_wrong_option_are_named(model: gc.Graph) -> None:
         add_overlay(model, {"first": 1}, combine="min")  # type: ignore[arg-type]  # on purpose
     with pytest.raises(gc.errors.InvalidArgumentError, match="not the name of a lens, got 'Time'"):
         add_overlay(model, {"first": 1}, title="Time")
+
+
+def test_numbers_written_as_csv_are_read_again(model: gc.Graph, tmp_path: Path) -> None:
+    text = add_overlay(model, {"first": 0.1, "second/cos": 1e-9}, title='Error, "abs"', unit="V").to_csv(tmp_path / "numbers.csv")
+    assert text == 'name,"Error, ""abs"" [V]"\r\nfirst,0.1\r\nsecond/cos,1e-09\r\n'
+    again = add_overlay(model, tmp_path / "numbers.csv")
+    assert (again.names, again.values, again.unit) == (["first", "second/cos"], [0.1, 1e-9], "V")
+
+
+def test_a_scene_has_the_exact_numbers_of_its_boxes(model: gc.Graph) -> None:
+    add_overlay(model, {"first/cos": 1 / 3, "first/tanh": 1, "second/cos": 4}, unit="ms", combine="max")
+    state = SceneState(auto_boxes=0)
+    state.collapse("*")
+    (numbers,) = build_scene(model, state).numbers
+    assert (numbers.lens, numbers.unit, numbers.values) == ("numbers", "ms", {"first/": 1, "second/": 4})
+
+
+def test_a_recorded_run_gives_times_and_bytes_in_functions_too() -> None:
+    @gc.function
+    def inner(a: gc.Tensor) -> gc.Tensor:
+        return gc.tanh(a, name="inside")
+
+    y = gc.identity(inner(gc.placeholder(gc.float32, [2, 5], name="x")), name="y")
+    with gc.Session() as session:
+        session.run(y, {"x:0": [[1.0] * 5] * 2}, gc.RunOptions(trace=True))
+    sizes = add_overlay(y.graph, y.graph.trace, title="Memory", unit="B")
+    assert dict(zip(sizes.names, sizes.values, strict=True))["inside"] == 2 * 5 * 4
+    times = add_overlay(y.graph, y.graph.trace, title="Run")
+    assert times.unit == "µs"
+    assert times.names == sizes.names
+    assert min(times.values) > 0
 
 
 def test_the_numbers_of_repeats_add_up() -> None:

@@ -14,9 +14,11 @@ from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.frontends.record import foreign_of
 from graphcore.graph import Node, Tensor
 from graphcore.graph.attached import Attached
+from graphcore.runtime import Trace
 from widgets.overlays import Combine, Overlay, Scale
 from widgets.scene.lenses import lens_names
-from widgets.scene.overlay_files import read_numbers
+from widgets.scene.overlay_files import Numbers, read_numbers
+from widgets.scene.overlay_profiles import MICROSECONDS, modules_by_number, of_averages, of_trace
 from widgets.scene.run_names import split_name
 
 if TYPE_CHECKING:
@@ -53,10 +55,13 @@ def add_overlay(
     Args:
         graph: the graph.
         numbers: numbers by node, by tensor (`h:0`), by module (`layer1.0.conv1`) or by scope, as a dict, a pandas Series, or a table of two columns of
-            pandas or polars; or `gc.Costs`, for its multiply-adds; or the path of a file: a JSON object or CSV of names and numbers, a profile of ONNX
-            Runtime, a trace in Chrome's format, or node data of Model Explorer. The number of a scope stands for all that is in it.
+            pandas or polars; or `gc.Costs`, for its multiply-adds; a recorded run (`graph.trace`), for the time of each node itself, or with the unit `B` for
+            the bytes of its results; a profiler of PyTorch or its `key_averages()`, for the mean time of a call of each op; or the path of a
+            file: a JSON object or CSV of names and numbers, a profile of ONNX Runtime, a trace in Chrome's format (of PyTorch with `with_stack=True`, for
+            the time of each module), a table of ops of XProf, or node data of Model Explorer. The number of a scope stands for all that is in it.
+            The execution providers in a profile of ONNX Runtime become the devices of the nodes.
         title: the title in the list of lenses; an overlay of the same title is replaced.
-        unit: the unit of the numbers, as in `ms`.
+        unit: the unit of the numbers, as in `ms`; by default that of a profile.
         combine: "sum", "max" or "mean" of the numbers in a box.
         scale: "log" for colours that change by halves of the greatest number, "linear" for equal steps.
         thresholds: the least absolute numbers of the colours, hottest first, at most 5; in place of a scale.
@@ -72,13 +77,16 @@ def add_overlay(
     name = re.sub(r"\W+", "_", title).strip("_").lower() or "numbers"
     if name in lens_names():
         raise InvalidArgumentError(f"Required a title that is not the name of a lens, got {title!r}: there are {', '.join(lens_names())}")
-    rows = _rows(graph, dict(_pairs(numbers)))
+    taken = _numbers(graph, numbers, unit)
+    names = _Names(graph, taken.values)
+    rows = _rows(names, taken.values)
+    _assign(graph, {row: device for name, device in taken.devices.items() if (row := names.of(name)) is not None})
     split = [split_name(row) for row in rows]
     prefixes: dict[str, int] = {}
     overlay = Overlay(
         name=name,
         title=title,
-        unit=unit,
+        unit=unit or taken.unit,
         combine=combine,
         scale=scale,
         bounds=[float(bound) for bound in thresholds],
@@ -111,17 +119,35 @@ def _check(combine: str, scale: str, thresholds: Sequence[float]) -> None:
         raise InvalidArgumentError(f"Required at most 5 thresholds, the greatest first, got {list(thresholds)}")
 
 
-def _pairs(numbers: Any) -> Iterable[tuple[Any, Any]]:
+def _assign(graph: Graph, devices: Mapping[str, str]) -> None:
+    """Say on which devices nodes ran."""
+    for name, device in devices.items():
+        node = graph.find(name)
+        if node is not None:
+            node.assigned_device = device
+
+
+def _numbers(graph: Graph, numbers: Any, unit: str) -> Numbers:
     """The names and numbers of what a user gives.
 
     Raises:
         InvalidArgumentError: it has none.
     """
+    if isinstance(numbers, str | Path):
+        return read_numbers(Path(numbers))
+    if isinstance(numbers, Trace):
+        return Numbers(of_trace(graph, numbers, unit), MICROSECONDS)
+    if hasattr(numbers, "key_averages") and not isinstance(numbers, list):  # a profiler of PyTorch
+        numbers = numbers.key_averages(group_by_input_shape=True)
+    if isinstance(numbers, list) and numbers and all(hasattr(row, "key") and hasattr(row, "cpu_time_total") for row in numbers):
+        return Numbers(of_averages(graph, numbers), MICROSECONDS)
+    return Numbers(dict(_table(numbers)))
+
+
+def _table(numbers: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(numbers, Costs):
         amounts = [(name, cost.multiply_adds) for name, cost in numbers.nodes.items()]
         return [(name, amount.value(dict.fromkeys(amount.names, 1))) for name, amount in amounts if amount.terms]
-    if isinstance(numbers, str | Path):
-        return read_numbers(Path(numbers)).items()
     if hasattr(numbers, "iter_rows"):  # a table of polars
         return [(row[0], row[1]) for row in numbers.iter_rows()]
     if hasattr(numbers, "columns") and hasattr(numbers, "itertuples"):  # a table of pandas
@@ -133,9 +159,8 @@ def _pairs(numbers: Any) -> Iterable[tuple[Any, Any]]:
     raise InvalidArgumentError(f"Required numbers by name (a dict, a table of two columns, or a file), got {brief(numbers)}")
 
 
-def _rows(graph: Graph, numbers: Mapping[Any, Any]) -> dict[str, float]:
+def _rows(names: _Names, numbers: Mapping[Any, Any]) -> dict[str, float]:
     """The numbers by the names of nodes and scopes in views."""
-    names = _Names(graph)
     rows: dict[str, float] = {}
     unknown = []
     for key, value in numbers.items():
@@ -144,6 +169,8 @@ def _rows(graph: Graph, numbers: Mapping[Any, Any]) -> dict[str, float]:
         row = names.of(key)
         if row is None:
             unknown.append(str(key))
+        elif math.isinf(float(value)):
+            raise InvalidArgumentError(f"Required a finite number for {brief(key)}, got {value}")
         elif not math.isnan(float(value)):
             rows[row] = float(value)
     if not rows:
@@ -157,12 +184,14 @@ def _rows(graph: Graph, numbers: Mapping[Any, Any]) -> dict[str, float]:
 class _Names:
     """Finds the nodes and scopes of a graph by the names that people give."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, names: Iterable[Any]) -> None:
         self._graph = graph
         self._scopes = {node.name[:end] for node in graph.op_nodes() for end in _ends(node.name)}
         foreign = foreign_of(graph)
         self._sources = {} if foreign is None else {record.name: name for name, record in foreign.nodes.items()}
         self._modules = {} if foreign is None else {module: path.removesuffix("/") for path, module in foreign.modules.items()}
+        numbered = modules_by_number(graph, [name for name in names if isinstance(name, str)])
+        self._modules |= {name: self._modules.get(path, path.replace(".", "/")) for name, path in numbered.items()}
 
     def of(self, key: Any) -> str | None:
         """The name of a node or scope in views, None if the graph has none."""

@@ -126,6 +126,14 @@ class Lens(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class LensNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """The exact numbers of a lens in this scene, by the ids of boxes."""
+
+    lens: str
+    unit: str
+    values: dict[str, float]
+
+
 class Colocation(msgspec.Struct, frozen=True, kw_only=True):
     """Boxes of nodes that must be on one device: all nodes in words, and the constraints that join them."""
 
@@ -137,7 +145,7 @@ class Colocation(msgspec.Struct, frozen=True, kw_only=True):
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """The complete content of one picture. `revision` increases with every scene of a view.
 
-    `mirror` puts each gradient beside its origin. `since` says in the legend since when boxes are new or changed.
+    `mirror` puts each gradient beside its origin. `since` says in the legend since when boxes are new or changed. `numbers` are those of overlays.
     """
 
     title: str
@@ -145,6 +153,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     edges: list[SceneEdge]
     groups: list[SceneGroup] = []
     lenses: list[Lens] = []
+    numbers: list[LensNumbers] = []
     colocations: list[Colocation] = []
     revision: int = 0
     total_nodes: int = 0

@@ -63,6 +63,7 @@ export function scene(fields: Partial<Scene> = {}): Scene {
     edges: [],
     groups: [],
     lenses: [],
+    numbers: [],
     colocations: [],
     revision: 1,
     total_nodes: fields.nodes?.length ?? 0,

@@ -1,4 +1,4 @@
-// Exports to a file or the clipboard: SVG, PNG and PDF of the picture, DOT and Mermaid of its scene.
+// Exports to a file or the clipboard: pictures, the scene as DOT and Mermaid, its numbers as CSV.
 import { reason } from "../dom";
 import { toDot } from "../page/dot_text";
 import { toMermaid } from "../page/mermaid_text";
@@ -8,7 +8,7 @@ import { PLAIN_LENS } from "./legend";
 import type * as raster from "./raster";
 
 /** The formats that are offered. */
-export type FileFormat = "svg" | "dot" | "mermaid" | "png" | "pdf";
+export type FileFormat = "svg" | "dot" | "mermaid" | "png" | "pdf" | "csv";
 
 const FILES: Readonly<Record<FileFormat, readonly [suffix: string, type: string]>> = {
   svg: ["svg", "image/svg+xml"],
@@ -16,6 +16,7 @@ const FILES: Readonly<Record<FileFormat, readonly [suffix: string, type: string]
   pdf: ["pdf", "application/pdf"],
   dot: ["dot", "text/vnd.graphviz"],
   mermaid: ["mmd", "text/plain"],
+  csv: ["csv", "text/csv"],
 };
 
 /** The title of a graph without a name of its own. */
@@ -30,6 +31,20 @@ export function fileStem(title: string, lens: string, notebook = ""): string {
     .replace(/[^\p{L}\p{N}._-]+/gu, "-")
     .replace(/^[-.]+|[-.]+$/g, "");
   return [...plain].slice(0, 80).join("") || "graph";
+}
+
+/** The numbers of a lens by box, as CSV. */
+function toCsv({ lenses, numbers = [] }: Scene, lens: string): string {
+  const title = lenses.find(({ name }) => name === lens)?.title ?? "";
+  const { unit = "", values = {} } = numbers.find((shown) => shown.lens === lens) ?? {};
+  const rows = [["name", unit ? `${title} [${unit}]` : title], ...Object.entries(values)];
+  return rows
+    .map(([name, value]) => `${csvField(String(name).replace(/\/$/, ""))},${csvField(String(value))}\r\n`)
+    .join("");
+}
+
+function csvField(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 export interface ExporterActions {
@@ -51,8 +66,8 @@ export class Exporter {
   }
 
   start(format: FileFormat, copy: boolean): void {
-    const scene = this.#actions.shown()?.scene;
-    const write = { dot: toDot, mermaid: toMermaid }[format as string];
+    const { scene, lens = "" } = this.#actions.shown() ?? {};
+    const write = { dot: toDot, mermaid: toMermaid, csv: (shown: Scene) => toCsv(shown, lens) }[format as string];
     const text = scene && (write ? write(scene) : this.#actions.svgText());
     if (!text) return this.#actions.fail("There is no picture to export yet");
     if (format === "png" || format === "pdf") {

@@ -1,5 +1,5 @@
 // Lenses: a further property of each box.
-import type { LegendEntry, Lens, LensMark, Overlay } from "../scene/generated";
+import type { LegendEntry, Lens, LensMark, LensNumbers, Overlay } from "../scene/generated";
 import type { PageData } from "./data";
 import { deviceOf, devicesOf, deviceWords } from "./devices";
 import type { Dimensions } from "./dimensions";
@@ -28,6 +28,8 @@ type Classify = (instance: Instance, node: number) => string;
 export interface LensView {
   readonly lens: Lens;
   readonly marks: ReadonlyMap<Box, LensMark>;
+  /** The exact numbers behind the marks of an overlay. */
+  readonly numbers?: LensNumbers;
 }
 
 interface ByClass {
@@ -89,8 +91,9 @@ function valueLens(boxes: readonly Box[], data: PageData): LensView {
 }
 
 function overlayLens(boxes: readonly Box[], overlay: Overlay): LensView {
-  const [marks, legend, note] = overlayMarks(boxes, overlay);
-  return { lens: { name: overlay.name, title: overlay.title, legend, note }, marks };
+  const [marks, legend, note, values] = overlayMarks(boxes, overlay);
+  const { name, title, unit } = overlay;
+  return { lens: { name, title, legend, note }, marks, numbers: { lens: name, unit, values } };
 }
 
 function ownLens(name: string, title: string, boxes: readonly Box[], lens: number): LensView {

@@ -12,6 +12,7 @@ const SUFFIXES = [
   [1e6, "M"],
   [1e3, "k"],
 ] as const;
+const TIMES: readonly string[] = ["ns", "µs", "ms", "s"];
 const MOST_LISTED = 10;
 
 /** The rows of an overlay in one instance. */
@@ -98,11 +99,11 @@ function numberOf(
   ];
 }
 
-/** The marks of the boxes, the legend, and a note if there are none. */
+/** The marks of the boxes, the legend, a note if there are none, and the numbers by the ids of boxes. */
 export function overlayMarks(
   boxes: readonly Box[],
   overlay: Overlay,
-): [ReadonlyMap<Box, LensMark>, LegendEntry[], string] {
+): [ReadonlyMap<Box, LensMark>, LegendEntry[], string, Record<string, number>] {
   const numbers = boxes.flatMap((box) => {
     const number = numberOf(box.part.instance, box.nodes, overlay);
     return number === undefined ? [] : [[box, number] as const];
@@ -118,7 +119,8 @@ export function overlayMarks(
     marks.set(box, { text: `${numberText(value, overlay.unit)}${of}`, tone: HEAT[level] as number });
   }
   const legend = [...levels].sort((a, b) => a - b).map((level) => entry(level, bounds, overlay.unit));
-  return [marks, legend, marks.size > 0 ? "" : `No box here has a number of ${overlay.title}`];
+  const values = Object.fromEntries(numbers.map(([{ id }, [value]]) => [id, value]));
+  return [marks, legend, marks.size > 0 ? "" : `No box here has a number of ${overlay.title}`, values];
 }
 
 /** The least absolute values of the tones from hot to cold, the coldest has none. */
@@ -162,9 +164,12 @@ export function overlayRows(instance: Instance, nodes: ArrayLike<number>): (read
   });
 }
 
-/** A number with three digits: `12.3 M`. */
+/** A number with three digits: `12.3 M`, `4 ms` for 4000 µs. */
 export function numberText(value: number, unit: string): string {
   const size = Math.abs(value);
+  const place = TIMES.indexOf(unit === "us" ? "µs" : unit);
+  if (place >= 0 && place + 1 < TIMES.length && size >= 1000)
+    return numberText(value / 1000, TIMES[place + 1] as string);
   const [divisor, suffix] = SUFFIXES.find(([least]) => size >= least) ?? [1, ""];
   const digits = Number.isFinite(value) ? String(Number((value / divisor).toPrecision(3))) : String(value);
   return [digits, `${suffix}${unit}`].filter(Boolean).join(" ");

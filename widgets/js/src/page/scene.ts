@@ -87,6 +87,7 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
     edges,
     groups: visible.frames.map((frame) => sceneGroup(frame, root.instance, visible)),
     lenses: lenses.map(({ lens }) => lens),
+    numbers: lenses.flatMap(({ numbers }) => (numbers ? [numbers] : [])),
     colocations,
     revision: 0,
     total_nodes: visible.total,

@@ -30,6 +30,7 @@ const FORMATS: readonly (readonly [FileFormat, string])[] = [
   ["pdf", "PDF (print)"],
   ["dot", "DOT text"],
   ["mermaid", "Mermaid text"],
+  ["csv", "numbers (CSV)"],
 ];
 
 /** Not text: nothing to copy. */
@@ -113,13 +114,15 @@ export class Toolbar {
   }
 
   /** Shows the available lenses, whether gradients can be beside what they differentiate, and the chosen lens and renderer. */
-  update({ lenses, mirror }: Scene, lens: string, renderer: Renderer): void {
+  update({ lenses, numbers = [], mirror }: Scene, lens: string, renderer: Renderer): void {
     const key = JSON.stringify(lenses.map(({ name, title }) => [name, title]));
     if (key !== this.#lensKey) {
       this.#lensKey = key;
       this.#lenses.replaceChildren(...lenses.map(({ name, title }) => h("option", { value: name }, word(title))));
     }
     this.#lensBox.hidden = lenses.length === 0;
+    const csv = this.#menu.querySelector<HTMLElement>("[data-export=csv]")?.parentElement;
+    if (csv) csv.hidden = numbers.every((shown) => shown.lens !== lens);
     this.#mirror.hidden = !mirror && lenses.every(({ name, note }) => name !== "gradients" || note !== "");
     this.#mirror.setAttribute("aria-pressed", String(mirror));
     this.#lenses.value = lens;
@@ -148,7 +151,7 @@ export class Toolbar {
     const rows = FORMATS.map(([format, title]) =>
       h(
         "div",
-        { class: "gl-menu-row", role: "none" },
+        { class: "gl-menu-row", role: "none", hidden: format === "csv" },
         h(
           "button",
           { type: "button", role: "menuitem", "data-export": format, click: run(format, false) },
@@ -175,7 +178,7 @@ export class Toolbar {
   }
 
   #menuKey(event: KeyboardEvent): void {
-    const buttons = [...this.#menu.querySelectorAll("button")];
+    const buttons = [...this.#menu.querySelectorAll<HTMLButtonElement>(":scope > :not([hidden]) button")];
     const here = buttons.indexOf(focusedIn(this.element) as HTMLButtonElement);
     if (event.key === "Escape" && !this.#menu.hidden) {
       event.stopPropagation();
@@ -183,7 +186,9 @@ export class Toolbar {
       this.#menuButton.focus();
     }
     // A row is a format: to its left what saves it, to its right what copies it, if that can be copied.
-    const rows = [...this.#menu.querySelectorAll(".gl-menu-row")].map((row) => [...row.querySelectorAll("button")]);
+    const rows = [...this.#menu.querySelectorAll(".gl-menu-row:not([hidden])")].map((row) => [
+      ...row.querySelectorAll("button"),
+    ]);
     const line = rows.findIndex((row) => row.includes(buttons[here] as HTMLButtonElement));
     const column = rows[line]?.indexOf(buttons[here] as HTMLButtonElement) ?? 0;
     const down = { ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0;

@@ -1,6 +1,19 @@
 // Checks of saved pictures in notebooks, which may come from strangers.
 
-import { among, type Check, either, flag, list, nodeKind, number, object, table, text, tuple } from "../scene/checks";
+import {
+  among,
+  type Check,
+  either,
+  flag,
+  list,
+  nodeKind,
+  number,
+  object,
+  sinceLater,
+  table,
+  text,
+  tuple,
+} from "../scene/checks";
 import type {
   Camera,
   Colocation,
@@ -8,6 +21,7 @@ import type {
   LegendEntry,
   Lens,
   LensMark,
+  LensNumbers,
   Look,
   Openings,
   Scene,
@@ -86,6 +100,7 @@ const scene = object<Scene>({
       note: text,
     }),
   ),
+  numbers: sinceLater(few(object<LensNumbers>({ lens: text, unit: text, values: table(number) }))),
   colocations: few(object<Colocation>({ nodes: few(text), text, reasons: few(text) })),
   revision: number,
   total_nodes: number,
