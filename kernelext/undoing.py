@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from graphcore.api import Function
 from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.editing.snapshot import Snapshot
+from graphcore.graph.snapshot import Snapshot
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime import live_sessions
 from graphcore.source import CellRun

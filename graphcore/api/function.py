@@ -19,7 +19,7 @@ from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumen
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
 from graphcore.graph.following.redefining import redefine_function
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
 from graphcore.passes.functions.defining import note_sources
 from graphcore.passes.functions.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session
@@ -203,7 +203,7 @@ class Function:
         earlier = self.known(graph, types)
         if earlier is not None:
             return self._note_use(earlier)
-        root.editor.refuse_finalized()
+        root.refuse_finalized()
         before = graph.library.state()
         try:
             instantiation = self._trace(graph, labels, types)

@@ -1,25 +1,23 @@
 """Graphs: nodes, tensors, edges, scopes, cell ownership, shape inference over them."""
 
 from graphcore.graph.building.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor, exact_name
-from graphcore.graph.building.device_functions import DeviceFunction, with_chosen_device
-from graphcore.graph.building.node_builder import NodeBuilder, get_output_type
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
-from graphcore.graph.building.scopes import ScopeStack
 from graphcore.graph.control_flow.frames import NodeFrame, build_control_flow_info
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
-from graphcore.graph.graph import Graph
+from graphcore.graph.graph import Graph, live_graphs
 from graphcore.graph.graph_text import debug_string, to_graph_def
 from graphcore.graph.importing.from_nodes import copy_sharing_library, graph_from_nodes, graph_with_library
 from graphcore.graph.importing.importer import import_graph_def
 from graphcore.graph.importing.options import ImportOptions, ImportResults
-from graphcore.graph.live_graphs import live_graphs
 from graphcore.graph.model.changes import Change
 from graphcore.graph.model.default_stack import default_graph
-from graphcore.graph.model.edge import CONTROL_KEY, CONTROL_SLOT, Edge
+from graphcore.graph.model.device_functions import DeviceFunction, with_chosen_device
 from graphcore.graph.model.gradient_record import GradientRecord
-from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.node import CONTROL_KEY, CONTROL_SLOT, Edge, Node, Tensor
+from graphcore.graph.model.scopes import ScopeStack
 from graphcore.graph.model.tensor_id import TensorId, parse_tensor_name
+from graphcore.graph.node_builder import NodeBuilder, get_output_type
 from graphcore.graph.op_lists import ops_used_by_graph, register_ops, remove_new_default_attrs, stripped_op_list
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext, ShapeRefiner

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 
 
-def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
+def copy_graph(src: ShapedGraph, dst: ShapedGraph) -> dict[Node, Node]:
     """Copy nodes, edges, versions, functions and gradient records of `src` to `dst`, in order of ids.
 
     Returns:
@@ -21,7 +17,7 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         InvalidArgumentError: `dst` is not empty.
         FailedPreconditionError: it has been finalized.
     """
-    dst.editor.refuse_finalized()
+    dst.refuse_finalized()
     if len(dst):
         raise InvalidArgumentError(f"The graph to copy into must be empty, but has {len(dst)} nodes")
     with src.lock, dst.transaction():
@@ -59,9 +55,18 @@ def _connect(node: Node, copies: dict[Node, Node]) -> None:
         copied.like = {index: _copied_tensor(other, copies) if isinstance(other, Tensor) else other for index, other in node.like.items()}
 
 
-def _bare_copy(node: Node, graph: Graph, number: int) -> Node:
+def _bare_copy(node: Node, graph: ShapedGraph, number: int) -> Node:
     copied = Node(
-        graph, number, node.name, node.node_def, node.registration, [], NO_CONTROLS, node.input_types, node.output_types, node.source
+        graph,  # type: ignore[arg-type]  # every plain graph is a `Graph`
+        number,
+        node.name,
+        node.node_def,
+        node.registration,
+        [],
+        NO_CONTROLS,
+        node.input_types,
+        node.output_types,
+        node.source,
     )
     copied.output_handles = node.output_handles
     copied.handle_data = node.handle_data

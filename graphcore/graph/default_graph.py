@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphcore.errors import FailedPreconditionError
-from graphcore.graph.graph import Graph
+from graphcore.graph.graph import Graph, innermost_default
 from graphcore.graph.model.default_stack import stack
 
 _global: list[Graph] = []
@@ -11,9 +11,9 @@ _global: list[Graph] = []
 
 def get_default_graph() -> Graph:
     """The graph of the innermost `with graph.as_default()`, else the global graph."""
-    graphs = stack.graphs
-    if graphs:
-        return graphs[-1]
+    innermost = innermost_default()
+    if innermost is not None:
+        return innermost
     if not _global:
         _global.append(Graph())
     return _global[0]

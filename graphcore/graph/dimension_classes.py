@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node
 from graphcore.graph.shapes.live_refiner import LiveContext
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, select_v2_shape
 
-if TYPE_CHECKING:
-    from graphcore.graph.reading import GraphReader
-
-_KNOWN: Final[WeakKeyDictionary[GraphReader, tuple[int, dict[str, tuple[int, ...]]]]] = WeakKeyDictionary()
+_KNOWN: Final[WeakKeyDictionary[ShapedGraph, tuple[int, dict[str, tuple[int, ...]]]]] = WeakKeyDictionary()
 """The last results, with the version of the graph: a picture and its smaller forms ask the same."""
 _BROADCASTING = (broadcast_binary_op_shape_fn, select_v2_shape)
 
@@ -73,7 +71,7 @@ class _Watching(LiveContext):
         return merged
 
 
-def dimension_classes(graph: GraphReader, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
+def dimension_classes(graph: ShapedGraph, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
     """See `Graph.dimension_classes`."""
     version, classes = _KNOWN.get(graph, (-1, {}))
     if version != graph.version:
@@ -84,7 +82,7 @@ def dimension_classes(graph: GraphReader, names: Iterable[str] | None = None) ->
     return {name: classes[name] for name in names if name in classes}
 
 
-def _found(graph: GraphReader) -> dict[str, tuple[int, ...]]:
+def _found(graph: ShapedGraph) -> dict[str, tuple[int, ...]]:
     """The classes of all outputs."""
     classes = _Classes()
     for node in graph.op_nodes():
@@ -100,7 +98,7 @@ def _found(graph: GraphReader) -> dict[str, tuple[int, ...]]:
     return numbers_by_tensor
 
 
-def _watch(graph: GraphReader, node: Node, classes: _Classes) -> None:
+def _watch(graph: ShapedGraph, node: Node, classes: _Classes) -> None:
     if node.error is not None or any(tensor.index >= len(tensor.node.output_handles) for tensor in node.inputs):
         return
     context = _Watching(graph.refiner, node, [tensor.node.output_handles[tensor.index] for tensor in node.inputs])

@@ -1,68 +1,49 @@
-"""The graph: nodes and edges in one networkx.MultiDiGraph, changed by methods that publish changes."""
+"""The graph that users make: it infers shapes, takes ops and scopes, and follows cells and edits."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet
+
+import msgspec
 
 from graphcore.brief import brief
-from graphcore.definitions import (
-    PRODUCER_VERSION,
-    FunctionDefLibrary,
-    NodeDef,
-    OpDef,
-    VersionDef,
-)
+from graphcore.definitions import GraphDef, NodeDef
+from graphcore.definitions.types import FixedAttrs, Nodes
 from graphcore.device_spec import DeviceSpec
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.apply import apply_op
 from graphcore.graph.building.builder import GraphBuilder
 from graphcore.graph.building.colocation import colocate_with
-from graphcore.graph.building.device_functions import DeviceFunction
-from graphcore.graph.building.scopes import (
-    ThreadScopes,
-    container_scope,
-    control_dependencies,
-    device_scope,
-    gradient_overrides,
-    name_scope,
-)
+from graphcore.graph.building.scopes import container_scope, control_dependencies, device_scope, gradient_overrides, name_scope
 from graphcore.graph.copying import copy_graph
+from graphcore.graph.default_session import evaluate
+from graphcore.graph.dimension_classes import dimension_classes
 from graphcore.graph.editing.editor import GraphEditor
 from graphcore.graph.following import cell_edits
-from graphcore.graph.following.cells import CellOwnership
 from graphcore.graph.following.derivations import DerivationStore
-from graphcore.graph.live_graphs import note_graph
 from graphcore.graph.model.argument_errors import refuse
-from graphcore.graph.model.changes import Subscriber
-from graphcore.graph.model.default_stack import default_graph
-from graphcore.graph.model.edge import Edge
-from graphcore.graph.model.edges import EdgeStore
-from graphcore.graph.model.gradient_record import GradientRecord
-from graphcore.graph.model.journal import Attributes, Journal, Lists, Part, Table
-from graphcore.graph.model.names import NameTable
-from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
-from graphcore.graph.model.node_store import NodeStore
+from graphcore.graph.model.default_stack import default_graph, stack
+from graphcore.graph.model.device_functions import DeviceFunction
+from graphcore.graph.model.journal import Part
+from graphcore.graph.model.node import Edge, Node, Tensor
 from graphcore.graph.provenance.explain_shape import explain_error
-from graphcore.graph.reading import GraphReader
 from graphcore.graph.recorded import RecordedRun, RecordingOptions
 from graphcore.graph.saved_values import AbsentValues, SavedValues
-from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, refiner_for
-from graphcore.registry import OpRegistration, OpRegistry
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
+from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, Symbols, refiner_for, symbols_of
+from graphcore.registry import OpRegistry
 from graphcore.shapes import as_shape
 from graphcore.source import CellRun, SourceLocation, caller_location
-from graphcore.support.critical_section import critical_section
-from graphcore.support.forking import new_rlock
 
-_SOURCE_OP = OpRegistration(OpDef(name="_Source"))
-_SINK_OP = OpRegistration(OpDef(name="_Sink"))
+_live: Final[WeakSet[Graph]] = WeakSet()
 
 
-class Graph(GraphReader):
+class Graph(ShapedGraph):
     """A dataflow graph under construction.
 
     A method that fails leaves the graph unchanged. Several threads may build one graph and run it meanwhile; each has its own scopes, and
@@ -77,82 +58,40 @@ class Graph(GraphReader):
         InvalidArgumentError: there is no such mode of inference.
     """
 
+    builder: GraphBuilder
+    editor: GraphEditor
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
-    place: str = ""
-    """The user's words for the body of a function, such as "the body of loop 'while'"."""
     trace: RecordedRun | None = None
     """The last recorded run of a session of this graph, also of one that is closed."""
-    run_count: int = 0
-    """The number of runs of its sessions that have ended; other changes of their values count too."""
     fed_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     """The shapes of the last feeds of tensors whose shape the graph does not know, by the name of the tensor."""
     saved_values: tuple[SavedValues, ...] = ()
     """The values that lie beside the files it was loaded from."""
     absent_values: tuple[AbsentValues, ...] = ()
     """The values that were looked for beside those files, and are not restored."""
-    saver_nodes: frozenset[str] = frozenset()
-    """The names of the nodes by which a SavedModel saves and restores, and of those that run afterwards."""
     recording: RecordingOptions | None = None
     """The `RunOptions` by which sessions of this graph record all their runs, also those without options of their own; None for none."""
-    lock: threading.RLock
-    """Held by the thread that changes the graph or reads several parts of it.
-
-    A body under construction shares the lock of the graph around it, so that no thread can hold one and wait for the other.
-    """
 
     def __init__(self, registry: OpRegistry | FunctionLibraryDefinition | None = None, *, infer: str = "") -> None:
-        self.library = FunctionLibraryDefinition.over(registry)
-        self.registry = self.library.default_registry
-        self.versions = VersionDef(producer=PRODUCER_VERSION)
-        self.seed: int | None = None
-        self.other_fields = b""
-        self.signatures: Mapping[str, Any] = {}
-        self.collections: dict[str, list[Any]] = {}
+        super().__init__(registry)
         self.attached: dict[object, object] = {}  # by the `Attached` of its owner
-        self.named_variables: dict[str, Any] = {}
-        self.gradient_records: dict[str, GradientRecord] = {}
-        self.names = NameTable()
-        self.thread_scopes = ThreadScopes()
-        self.cells = CellOwnership()
-        self.derivations = DerivationStore(self)
-        self.lock = new_rlock()
-        self.edge_store = EdgeStore(self.lock)
         self.refiner = refiner_for(infer, self.versions.producer, explain_error)
-        self.finalized = False
-        self.ranks_are_stale = False
-        self.node_store = NodeStore()
-        self.journal = Journal(self.node_store, self.edge_store, self._parts)
+        self.derivations = DerivationStore(self)
         self.editor = GraphEditor(self)
         self.builder = GraphBuilder(self)
-        self.source_node = Node(self, 0, "_SOURCE", NodeDef("_SOURCE", "_Source"), _SOURCE_OP, [], NO_CONTROLS, (), (), None)
-        self.sink_node = Node(self, 1, "_SINK", NodeDef("_SINK", "_Sink"), _SINK_OP, [], NO_CONTROLS, (), (), None)
-        self.names.take_all(["_SOURCE", "_SINK"])
-        self.edge_store.add_ends(self.source_node, self.sink_node)
-        note_graph(self)
+        _live.add(self)
 
     def _parts(self) -> tuple[Part, ...]:
-        """The parts beside nodes and edges that transactions and undo restore."""
-        return (
-            Attributes(self, "versions", "seed", "other_fields", "signatures", "ranks_are_stale", "finalized"),
-            self.node_store,
-            self.refiner,
-            Lists(self.collections),
-            Table(self.named_variables),
-            Table(self.gradient_records),
-            self.names,
-            self.cells,
-            self.derivations,
-            self.library,
-        )
+        """Those of the plain graph, and what is inferred and derived."""
+        return (*super()._parts(), self.refiner, self.derivations)
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` after each change with its record, in the changing thread.
+    def settle(self) -> None:
+        """Rebuild nodes derived from changed ones: gradients, training steps, initializers, calls.
 
-        Returns:
-            A function that unsubscribes.
+        Sessions, views and writers of graphs call this first. Nodes that cannot be rebuilt are marked (`Node.error`) and refuse to run.
         """
-        return self.journal.subscribe(subscriber)
+        self.derivations.settle()
 
     # ---- changing --------------------------------------------------------------------------------------------------
 
@@ -264,23 +203,6 @@ class Graph(GraphReader):
         """
         self.editor.shrink_type_info(node, index_mapping, type_attr_name)
 
-    def add_function_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
-        """Add the functions and gradients of `library`; equal ones may exist already.
-
-        Raises:
-            InvalidArgumentError: one conflicts with an existing one; nothing is added then.
-        """
-        with self.lock, critical_section:
-            self.editor.refuse_finalized()
-            self.library.add_library(library)
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Make the changes of a `with` block atomic: after an error the graph is unchanged.
-
-        Subscribers are notified when the (outermost) block has succeeded.
-        """
-        return self.journal.transaction()
-
     def set_shape(self, tensor: Tensor, shape: object) -> None:
         """Merge `shape` into the shape of a tensor; shapes downstream are inferred again.
 
@@ -297,6 +219,60 @@ class Graph(GraphReader):
         """
         self.editor.set_shape_like(tensor, other)
 
+    # ---- shapes, values and definitions ------------------------------------------------------------------------------
+
+    def dimension_classes(self, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
+        """The classes of equal dimensions, which a view highlights together.
+
+        Args:
+            names: the tensors; all by default.
+
+        Returns:
+            For each tensor of known rank a number for each dimension. Equal numbers: one dimension, passed from op to op or found to be
+            equal by a merge. Sizes that merely happen to be equal have different numbers.
+        """
+        return dimension_classes(self, names)
+
+    def symbols(self) -> Symbols:
+        """The names of unknown sizes of a graph made with `infer="symbolic"`; empty for others."""
+        return symbols_of(self)
+
+    def size_texts(self, tensor: Tensor) -> list[str]:
+        """The sizes of a tensor of known rank as text: a number, `?`, or the name of an unknown size."""
+        handles, sizes = tensor.node.output_handles, tensor.shape.dims or ()
+        if None not in sizes or not isinstance(self.refiner, SymbolicRefiner) or tensor.index >= len(handles):
+            return ["?" if size is None else str(size) for size in sizes]
+        symbols = self.symbols()
+        return [symbols.text(dim) for dim in handles[tensor.index].dims or ()]
+
+    def shape_text(self, tensor: Tensor) -> str:
+        """The shape of a tensor as text, with names in symbolic graphs: `[batch,2*n1+1]`."""
+        return "?" if tensor.shape.dims is None else f"[{','.join(self.size_texts(tensor))}]"
+
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
+        """The graph with its function library as a value.
+
+        Args:
+            from_version: must be None.
+            add_shapes: put the shapes of the outputs of each node into its attr `_output_shapes`.
+
+        Raises:
+            UnimplementedError: only a part of the nodes is asked for.
+        """
+        if from_version is not None:
+            raise UnimplementedError(
+                f"as_graph_def gives all nodes, not those since a version: required None as from_version, got {from_version}"
+            )
+        self.settle()
+        with self.lock:
+            shared: dict[int, FixedAttrs] = {}
+            nodes = Nodes([_definition(node, shared, add_shapes=add_shapes) for node in self.node_store.by_name.values()])
+            return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
+
+    def evaluate(self, what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
+        """Compute `what` in `session` or the default session."""
+        return evaluate(what, feed_dict, session)
+
     # ---- building --------------------------------------------------------------------------------------------------
 
     def apply_op(self, op: str, inputs: Sequence[Any] = (), attrs: Mapping[str, Any] | None = None, name: str | None = None) -> Node:
@@ -309,6 +285,21 @@ class Graph(GraphReader):
             InvalidArgumentError: inputs or attrs do not fit.
         """
         return apply_op(self, op, inputs, attrs, name)
+
+    def building(self) -> Graph:
+        """The graph for nodes of operators on its tensors: the function body being traced, or itself.
+
+        A body that is no longer traced takes no more nodes; the default graph refuses its tensors, with the reason.
+        """
+        graphs = stack.graphs
+        if self.outer is None and (not graphs or graphs[-1].outer is None):
+            return self  # no function is traced
+        innermost = innermost_default()
+        if innermost is not None and self in surrounding(innermost):
+            return innermost
+        if self.outer is not None and self not in graphs:
+            return outermost(self) if innermost is None else innermost
+        return self
 
     def as_default(self) -> AbstractContextManager[Graph]:
         """Make this the default graph within a `with` block."""
@@ -363,17 +354,9 @@ class Graph(GraphReader):
             raise InvalidArgumentError(f"op_type_map: required a dict of names of ops and gradients, got {brief(op_type_map)}")
         return gradient_overrides(self, op_type_map)
 
-    def overridden_gradients(self) -> Mapping[str, str]:
-        """The names of the gradients of new nodes by op, where `gradient_override_map` gives them others."""
-        return self.scopes.gradients
-
     def control_dependencies(self, inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
         """Add control inputs from `inputs` to nodes made within a `with` block."""
         return control_dependencies(self, inputs)
-
-    def wait_outside(self, node: Node) -> bool:  # noqa: ARG002 - see `FunctionGraph.wait_outside`
-        """False: only the bodies of functions have nodes outside that they can wait for."""
-        return False
 
     def unique_name(self, name: str) -> str:
         """`name` within the current scope, made unique, without reserving it."""
@@ -389,7 +372,7 @@ class Graph(GraphReader):
     def add_to_collection(self, name: str, value: Any) -> None:
         """Put `value` into a collection; one with the same `.name` is replaced, so that cells can run again."""
         with self.lock:
-            self.editor.refuse_finalized()
+            self.refuse_finalized()
             items = self.collections.setdefault(name, [])
             own_name = getattr(value, "name", None)
             names = [getattr(item, "name", None) for item in items]
@@ -411,7 +394,7 @@ class Graph(GraphReader):
     def clear_collection(self, name: str) -> None:
         """Empty a collection."""
         with self.lock:
-            self.editor.refuse_finalized()
+            self.refuse_finalized()
             self.collections.pop(name, None)
 
     def get_all_collection_keys(self) -> list[str]:
@@ -463,3 +446,43 @@ class Graph(GraphReader):
         errors = sum(1 for node in self.nodes if node.error or node.input_errors)
         note = f", {errors} with errors" if errors else ""
         return f"<gc.Graph {len(self)} nodes{note}>"
+
+
+def innermost_default() -> Graph | None:
+    """The graph of the innermost `with graph.as_default()` of this thread, None outside of all."""
+    graph = stack.graphs[-1] if stack.graphs else None
+    assert graph is None or isinstance(graph, Graph)
+    return graph
+
+
+def surrounding(graph: Graph) -> list[Graph]:
+    """The graphs around the body of a function while it is traced, the innermost first."""
+    graphs: list[Graph] = []
+    while graph.outer is not None:
+        graph = graph.outer
+        graphs.append(graph)
+    return graphs
+
+
+def outermost(graph: Graph) -> Graph:
+    """The graph around all functions being traced, `graph` itself outside of any."""
+    return [graph, *surrounding(graph)][-1]
+
+
+def live_graphs() -> list[Graph]:
+    """All live graphs, in no particular order, however they are held."""
+    return list(_live)
+
+
+def _definition(node: Node, shared: dict[int, FixedAttrs], *, add_shapes: bool) -> NodeDef:
+    """The definition of a node with attrs that do not change, which nodes share as they do in the graph."""
+    definition = node.node_def
+    if add_shapes and node.outputs:
+        shapes = tuple([tensor.shape for tensor in node.outputs])
+        return msgspec.structs.replace(definition, attr=FixedAttrs({**definition.attr, "_output_shapes": shapes}))
+    if type(definition.attr) is FixedAttrs:
+        return definition
+    attrs = shared.get(id(definition.attr))
+    if attrs is None:
+        attrs = shared[id(definition.attr)] = FixedAttrs(definition.attr)
+    return msgspec.structs.replace(definition, attr=attrs)

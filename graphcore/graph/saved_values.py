@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from graphcore.errors import FailedPreconditionError
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.kernel_context import NOT_INITIALIZED, uninitialized_name
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
 _OF_VARIABLES: Final = ("variables", "local_variables")
 """The collections of the variables that Python knows."""
@@ -66,7 +65,7 @@ class AbsentValues(msgspec.Struct, frozen=True):
         return explained.advise(f"{advice}.", required=error.required, came="none: the graph was loaded without values")
 
 
-def with_absent_values(error: BaseException, graph: Graph) -> BaseException:
+def with_absent_values(error: BaseException, graph: PlainGraph, absent_values: Sequence[AbsentValues]) -> BaseException:
     """The error, or a clearer one for a variable that `initialize_all_variables` does not initialise."""
     name = uninitialized_name(error) if isinstance(error, FailedPreconditionError) else ""
     if not name or not isinstance(error, FailedPreconditionError):
@@ -74,11 +73,11 @@ def with_absent_values(error: BaseException, graph: Graph) -> BaseException:
     variables = [variable for collection in _OF_VARIABLES for variable in graph.collections.get(collection, ())]
     if any(getattr(variable, "name", "") == f"{name}:0" for variable in variables):
         return error
-    lacking = next((absent for absent in graph.absent_values if name in absent.names), None)
+    lacking = next((absent for absent in absent_values if name in absent.names), None)
     return _unknown_to_python(error, graph, name) if lacking is None else lacking.instead_of(error)
 
 
-def _unknown_to_python(error: FailedPreconditionError, graph: Graph, name: str) -> FailedPreconditionError:
+def _unknown_to_python(error: FailedPreconditionError, graph: PlainGraph, name: str) -> FailedPreconditionError:
     """The error for a variable that has nodes, as in an imported graph, but no Python object."""
     explained = _with_text(error, ": no variable of Python has this name, so gc.initialize_all_variables() does not initialise it")
     initializer = _initializer(graph, name)
@@ -86,7 +85,7 @@ def _unknown_to_python(error: FailedPreconditionError, graph: Graph, name: str) 
     return explained.advise(f"{advice}, in the same session: {_READS}.", required=error.required, came=error.came)
 
 
-def _initializer(graph: Graph, name: str) -> str:
+def _initializer(graph: PlainGraph, name: str) -> str:
     """The name of the node that gives a variable its initial value, "" if the graph has none."""
     for node in graph.op_nodes():
         shared = node.node_def.attr.get("shared_name") or node.name

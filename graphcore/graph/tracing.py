@@ -10,8 +10,7 @@ import msgspec
 from graphcore.attrs import AttrValue
 from graphcore.dtypes import DType, resource
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.graph import Graph
-from graphcore.graph.model.default_stack import surrounding
+from graphcore.graph.graph import Graph, surrounding
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.inference import HandleData, handle_to_shape
 from graphcore.plumbing import ARG, DECLARED_SHAPES, USER_NAME

@@ -7,8 +7,7 @@ from typing import Any
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
-from graphcore.graph.model.edge import Edge
-from graphcore.graph.model.node import Node, producers_of
+from graphcore.graph.model.node import Edge, Node, producers_of
 from graphcore.graph.model.search import topological_sort
 from graphcore.plumbing import is_back_edge
 

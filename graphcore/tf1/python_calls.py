@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from graphcore.dtypes import as_dtype
 from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.graph.graph import outermost
 from graphcore.graph.model.argument_errors import refuse
-from graphcore.graph.model.default_stack import outermost
 from graphcore.opset.numerics.python_functions import PythonFunction
 from graphcore.tf1.framework import convert_to_tensor
 

@@ -13,6 +13,11 @@ import networkx as nx
 from tests.lint.files import PACKAGES, ROOT, place, python_files, source_files
 
 MOST_LINES = 500
+MOST_LINES_OF_ONE_THOUGHT = 900
+ONE_THOUGHT = {
+    "graphcore/graph/model/node.py": "a node has tensors, a tensor has its node and Python's operators, and an edge joins nodes",
+}
+"""The files that may be longer than others, since cut up they would refer to each other, with that reason."""
 
 # Lowest first; graphcore's packages and modules by their names in it. A module imports from its own layer and lower ones.
 LAYERS = (
@@ -226,11 +231,14 @@ def a_package_init_only_exports_names() -> Iterator[str]:
 
 
 def no_source_file_is_longer_than_a_person_reads() -> Iterator[str]:
-    """A hand-written file has at most MOST_LINES lines."""
+    """A hand-written file has at most MOST_LINES lines; those of ONE_THOUGHT may have more."""
     for path in source_files():
         lines = len(path.read_text(encoding="utf-8").splitlines())
-        if lines > MOST_LINES:
-            yield f"{place(path)}: {lines} lines, more than {MOST_LINES}"
+        most = MOST_LINES_OF_ONE_THOUGHT if place(path) in ONE_THOUGHT else MOST_LINES
+        if lines > most:
+            yield f"{place(path)}: {lines} lines, more than {most}"
+        elif lines <= MOST_LINES < most:
+            yield f"{place(path)}: {lines} lines need no place in ONE_THOUGHT"
 
 
 def there_is_no_top_level_code_folder_besides_the_agreed_ones() -> Iterator[str]:

@@ -28,7 +28,6 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.torch_reader.objects import is_class
 from graphcore.graph import FunctionGraph, Node, Tensor
-from graphcore.graph.model.default_stack import building
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.explanation.cuts_in_functions import cut_inside, kept_inside
@@ -91,7 +90,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None, optimizer: A
 def _explained(y: Any, x: Any, stop_gradients: Any) -> GradientExplanation:
     """See `explain_gradient`."""
     (y_tensor,), (x_tensor,) = _single(y, "y"), _single(x, "x")
-    graph = building(y_tensor.graph)
+    graph = y_tensor.graph.building()
     stop = tensors_of(stop_gradients or [], "stop_gradients")
     if (
         isinstance(graph, FunctionGraph)

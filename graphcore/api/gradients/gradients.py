@@ -13,7 +13,7 @@ from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, get_default_graph
-from graphcore.graph.model.default_stack import building, outermost
+from graphcore.graph.graph import outermost
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
@@ -77,7 +77,7 @@ def gradients(
         return []
     if cell_run() is not None:
         gradient_calls[caller_location()] += 1
-    graph = building(y_tensors[0].graph)
+    graph = y_tensors[0].graph.building()
     seeds = _seeds(y_tensors, grad_ys)
     if isinstance(graph, FunctionGraph):  # the body being traced is derived again as a whole
         stop = tensors_of(stop_gradients or [], "stop_gradients")
@@ -119,7 +119,7 @@ def _seed(y: Tensor, seed: Any) -> Tensor:
     return (
         tensors_of(seed, "grad_ys")[0]
         if is_of_graph
-        else convert_to_tensor(building(y.graph), seed, y.dtype.base, f"the gradient of '{y.name}'")
+        else convert_to_tensor(y.graph.building(), seed, y.dtype.base, f"the gradient of '{y.name}'")
     )
 
 

@@ -10,7 +10,7 @@ from graphcore.api.gradients.variable_reads import check_read_outside
 from graphcore.dtypes import resource
 from graphcore.errors import UnimplementedError
 from graphcore.graph import FunctionGraph, Graph, Tensor
-from graphcore.graph.model.default_stack import surrounding
+from graphcore.graph.graph import surrounding
 from graphcore.passes.gradients.around_bodies import OuterPass, tensors_between
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.node_gradients import DIFFERENTIABLE

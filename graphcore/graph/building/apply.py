@@ -6,7 +6,7 @@ The fast path handles inputs that fit exactly. All others go to NodeDefBuilder, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,17 +25,14 @@ from graphcore.definitions import (
 from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.building.device_functions import with_chosen_device, with_colocation
 from graphcore.graph.building.misfits import cast_advice, dtype_misfit, inputs_text
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
+from graphcore.graph.model.device_functions import with_chosen_device, with_colocation
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.shapes import Shape
 from graphcore.source import caller_location
 from graphcore.value_casts import cast_losslessly
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
-
 
 _Match = tuple[dict[str, AttrValue], tuple[DType, ...], tuple[DType, ...]]
 """Attrs, input types, output types."""
@@ -65,7 +62,7 @@ class _Plan:
         self.required = [attr.name for attr in op_def.attr if attr.default_value is None and attr.name not in inferred]
 
 
-def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
+def apply_op(graph: PlainGraph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
     """See `Graph.apply_op`."""
     source = caller_location(2)
     around = graph.scopes
@@ -127,15 +124,15 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
             raise
 
 
-def _take_back_constants(graph: Graph, first_new: int) -> None:
+def _take_back_constants(graph: PlainGraph, first_new: int) -> None:
     """Remove the constants made of an op's plain values, after the op itself was refused."""
     for number in reversed(range(first_new, graph.num_node_ids)):
         node = graph.find_node_id(number)
         if node is not None and node.op == "Const" and not graph.consumers(node):
-            graph.remove_node(node)
+            graph.editor.remove_node(node)
 
 
-def exact_name(graph: Graph, name: str) -> str:
+def exact_name(graph: PlainGraph, name: str) -> str:
     """The name of a new node: `name` made unique in the current scope, or exact with a trailing "/".
 
     Raises:
@@ -248,7 +245,7 @@ def _given_attrs(plan: _Plan, attrs: Mapping[str, Any], op: str, name: str | Non
 
 
 def _as_tensors(
-    graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], attr_values: dict[str, AttrValue], name: str | None
+    graph: PlainGraph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], attr_values: dict[str, AttrValue], name: str | None
 ) -> list[Any]:
     """Convert every input to a tensor of this graph (a list of them for a list input)."""
     result: list[Any] = []
@@ -262,7 +259,7 @@ def _as_tensors(
 
 
 def _convert_all(
-    graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], attr_values: dict[str, AttrValue], name: str | None
+    graph: PlainGraph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], attr_values: dict[str, AttrValue], name: str | None
 ) -> list[Any]:
     references = [arg.is_handle for arg in op_def.input_arg]
     held = [as_held_tensor(graph, item, reference=i < len(references) and references[i]) for i, item in enumerate(inputs)]
@@ -320,7 +317,7 @@ def _preferred_dtype(plan: _Plan, type_attr: str, value: Any) -> DType | None:
     return default if fits else None
 
 
-def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
+def as_held_tensor(graph: PlainGraph, item: Any, *, reference: bool = False) -> Any:
     """Replace holders of tensors (variables, nodes) by their tensors, elementwise in lists.
 
     A variable is replaced by its value, or with `reference` by the reference or handle that an assignment needs. Other values are returned
@@ -339,7 +336,7 @@ def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
     return item
 
 
-def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str, name: str | None = None) -> Tensor:
+def convert_to_tensor(graph: PlainGraph, value: Any, dtype: DType | None, where: str, name: str | None = None) -> Tensor:
     """Convert `value` to a tensor: itself if it is one, else a Const of `dtype` called `name`.
 
     The value's own dtype is taken for None.
@@ -362,7 +359,7 @@ def _holds_tensor(value: Any) -> bool:
     return isinstance(value, Tensor | Node) or hasattr(value, "as_tensor")
 
 
-def _first_held(graph: Graph, values: Sequence[Any]) -> Tensor | None:
+def _first_held(graph: PlainGraph, values: Sequence[Any]) -> Tensor | None:
     """The first tensor in nested lists."""
     for item in values:
         tensor = _first_held(graph, item) if isinstance(item, list | tuple) else as_held_tensor(graph, item)
@@ -371,7 +368,7 @@ def _first_held(graph: Graph, values: Sequence[Any]) -> Tensor | None:
     return None
 
 
-def _packed(graph: Graph, values: Sequence[Any], dtype: DType | None, where: str, name: str | None) -> Tensor:
+def _packed(graph: PlainGraph, values: Sequence[Any], dtype: DType | None, where: str, name: str | None) -> Tensor:
     """Pack a list of tensors and values; values take the dtype of the first tensor, or `dtype`."""
     first = _first_held(graph, values)
     wanted = first.dtype.base if first is not None else dtype
@@ -482,7 +479,7 @@ def _natural_dtype(value: Any, array: Array, where: str) -> DType:
         raise InvalidArgumentError(f"{where}: cannot make a tensor of {brief(value)} ({array.dtype})", source=caller_location()) from None
 
 
-def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:
+def constant_node(graph: PlainGraph, value: TensorValue, name: str | None) -> Node:
     """A Const node holding `value`."""
     registration = graph.library.look_up("Const")
     scopes = graph.scopes

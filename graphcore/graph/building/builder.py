@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from graphcore.attrs import AttrValue
 from graphcore.definitions import NodeDef, add_default_attrs, in_out_types_for_node, is_valid_node_name, validate_node_def
@@ -11,19 +11,19 @@ from graphcore.dtypes import DType, bool_, float32, float64, int8, int16, int32,
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph.building.apply import apply_op, as_held_tensor, convert_to_tensor
 from graphcore.graph.building.resolving import resolve_inputs
-from graphcore.graph.editing.editor import FINALIZED
+from graphcore.graph.building.scopes import name_scope
+from graphcore.graph.building.slices import sliced
 from graphcore.graph.editing.replacing import attach, replace
 from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.node import Node, Tensor, only_output
+from graphcore.graph.model.plain_graph import FINALIZED
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 from graphcore.inference import ShapeHandle, shape_to_handle
 from graphcore.plumbing import DECLARED_SHAPES
 from graphcore.registry import OpRegistration
 from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
 from graphcore.support.critical_section import critical_section
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
 _QUOTIENTS: Final[dict[DType, DType]] = {
     **dict.fromkeys((int8, uint8, int16, uint16), float32),
@@ -39,7 +39,7 @@ class GraphBuilder:
 
     __slots__ = ("graph",)
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ShapedGraph) -> None:
         self.graph = graph
 
     def add_node(self, node_def: NodeDef, source: SourceLocation | None) -> Node:
@@ -94,7 +94,18 @@ class GraphBuilder:
                 self._require_new(name, registration.op_def.name)
             if not fits:
                 check_inputs(definition, input_types, inputs, source)  # type: ignore[arg-type]  # likewise
-            node = Node(graph, store.next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
+            node = Node(
+                graph,  # type: ignore[arg-type]  # every plain graph is a `Graph`
+                store.next_id,
+                name,
+                definition,
+                registration,
+                inputs,
+                controls,
+                input_types,
+                output_types,
+                source,
+            )
             if DECLARED_SHAPES in node.attr:
                 node.like = _declared_shapes(node)
             if infer is None:
@@ -150,6 +161,10 @@ class GraphBuilder:
             source = None if existing is None else existing.source
             raise InvalidArgumentError(f"Node name '{name}' already exists in the Graph", op=op, node=name, source=source)
 
+    def sliced(self, tensor: Tensor, key: Any) -> Tensor:
+        """`tensor[key]`, by a StridedSlice."""
+        return sliced(self.graph, tensor, key)
+
     def binary(self, op: str, left: object, right: object, name: str) -> Tensor:
         """A binary op on tensors and values; a value takes the tensor's dtype."""
         return only_output(apply_op(self.graph, op, [left, right], None, name))
@@ -171,7 +186,7 @@ class GraphBuilder:
         tensors = [convert_to_tensor(self.graph, item, first.dtype.base, "operand of /") for item in operands]
         if any(tensor.dtype.base is not first.dtype.base for tensor in tensors):
             return self.binary("RealDiv", tensors[0], tensors[1], "truediv")  # an error, which names both
-        with self.graph.name_scope("truediv") as scope:
+        with name_scope(self.graph, "truediv") as scope:
             casts = [only_output(apply_op(self.graph, "Cast", [tensor], {"DstT": wanted}, "Cast")) for tensor in tensors]
             return self.binary("RealDiv", casts[0], casts[1], scope)
 
@@ -187,7 +202,7 @@ class GraphBuilder:
         left, right = [
             convert_to_tensor(self.graph, item, bool_, "operand of ^ (exclusive or; ** raises to a power)") for item in (left, right)
         ]
-        with self.graph.name_scope(name) as scope:
+        with name_scope(self.graph, name) as scope:
             both = self.binary("LogicalAnd", left, right, "LogicalAnd")
             either = self.binary("LogicalOr", left, right, "LogicalOr")
             return self.binary("LogicalAnd", either, only_output(apply_op(self.graph, "LogicalNot", [both], None, "LogicalNot")), scope)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphcore.graph.building.scopes import only_device
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.node import Node
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.support.critical_section import critical_contextmanager
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
 
 @critical_contextmanager
-def colocate_with(graph: Graph, op: Any, *, ignore_existing: bool) -> Iterator[None]:
+def colocate_with(graph: PlainGraph, op: Any, *, ignore_existing: bool) -> Iterator[None]:
     """Put new nodes on the device of another; see `Graph.colocate_with`."""
     node = op if isinstance(op, Node) else getattr(op, "op", None)
     scopes = graph.scopes
@@ -39,7 +37,7 @@ def colocate_with(graph: Graph, op: Any, *, ignore_existing: bool) -> Iterator[N
 
 
 @critical_contextmanager
-def variable_devices(graph: Graph) -> Iterator[None]:
+def variable_devices(graph: PlainGraph) -> Iterator[None]:
     """Request the devices around the outermost `colocate_with` for a variable made directly in it.
 
     As in TensorFlow 1, they hold only within `as_default` of the graph, and where no colocated node has a device.
@@ -53,7 +51,7 @@ def variable_devices(graph: Graph) -> Iterator[None]:
 
 
 @critical_contextmanager
-def colocated_with(graph: Graph, groups: Iterable[bytes], *, ignore_existing: bool = False) -> Iterator[None]:
+def colocated_with(graph: PlainGraph, groups: Iterable[bytes], *, ignore_existing: bool = False) -> Iterator[None]:
     """Add groups to attr `_class` of new nodes, beside the groups of surrounding blocks."""
     scopes = graph.scopes
     outer = scopes.colocated

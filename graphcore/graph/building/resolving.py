@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from graphcore.definitions import NodeDef
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.graph.model.tensor_id import parse_tensor_name
 
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
-
-def resolve_inputs(graph: Graph, node_def: NodeDef) -> tuple[list[Tensor], list[Node]]:
+def resolve_inputs(graph: PlainGraph, node_def: NodeDef) -> tuple[list[Tensor], list[Node]]:
     """The data inputs and the control inputs.
 
     Raises:
@@ -42,7 +38,7 @@ def resolve_inputs(graph: Graph, node_def: NodeDef) -> tuple[list[Tensor], list[
     return inputs, controls
 
 
-def _input_node(graph: Graph, node_def: NodeDef, name: str, text: str) -> Node:
+def _input_node(graph: PlainGraph, node_def: NodeDef, name: str, text: str) -> Node:
     node = graph.find(name)
     if node is None:
         raise InvalidArgumentError(f"Node '{node_def.name}': Unknown input node '{text}'", op=node_def.op, node=node_def.name)

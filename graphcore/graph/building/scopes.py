@@ -1,104 +1,25 @@
-"""The scopes of graph construction: name, device, control dependencies and variables."""
+"""Blocks of graph construction: they change the scopes of the next node, and restore them."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any
 
 from graphcore.brief import brief
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.building.apply import as_held_tensor
-from graphcore.graph.building.device_functions import DeviceFunction, DeviceFunctions, parsed_device
+from graphcore.graph.model.device_functions import DeviceFunction, DeviceFunctions, parsed_device
 from graphcore.graph.model.names import checked_scope
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.plain_graph import PlainGraph
+from graphcore.graph.model.scopes import VariableScopes
 from graphcore.source import cell_run
 from graphcore.support.critical_section import critical_contextmanager
 
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
-
-
-class VariableScopes(Protocol):
-    """The open variable scopes, and the names that were given to them."""
-
-    @property
-    def use_resource(self) -> bool | None:
-        """True for variables that are resources, None for no request."""
-
-    @property
-    def shares(self) -> bool:
-        """True if variables that exist are taken."""
-
-    def open_unnamed(self, graph: Graph, name: str) -> str:
-        """Note a scope within the current one as opened. Returns its full name, which is made unique among the opened ones."""
-
-    def snapshot(self) -> Self:
-        """A copy that later changes do not affect."""
-
-
-class ScopeStack:
-    """The scopes of the next node.
-
-    Attributes:
-        name: the current name scope with a trailing "/", "" at the top.
-        container: the container of new resources, "" for the default one.
-        device: the merged request of the device blocks; inside a block with a device function, of the blocks within the innermost one.
-        device_functions: functions that choose devices, each with the request around it, outermost first.
-        device_is_fixed: True within `colocate_with` of a node with a device, which later requests do not change.
-        is_entered: True within `as_default` of the graph.
-        around_colocation: the device and device functions around the outermost `colocate_with` since `as_default`, None outside of one.
-        requests_none: True directly within `colocate_with`, outside of any device block in it.
-        controls: the control inputs of every new node.
-        colocated: the groups, as in attr `_class`, that every new node shares its device with.
-        gradients: by op, the name of the gradient that replaces the op's own.
-        variables: the variable scopes, None before any was opened.
-    """
-
-    __slots__ = (
-        "around_colocation",
-        "colocated",
-        "container",
-        "controls",
-        "device",
-        "device_functions",
-        "device_is_fixed",
-        "gradients",
-        "is_entered",
-        "name",
-        "requests_none",
-        "variables",
-    )
-
-    def __init__(self) -> None:
-        self.name = ""
-        self.container = ""
-        self.device = ""
-        self.device_functions: DeviceFunctions = ()
-        self.device_is_fixed = False
-        self.is_entered = False
-        self.around_colocation: tuple[str, DeviceFunctions] | None = None
-        self.requests_none = False
-        self.controls: tuple[Node, ...] = ()
-        self.colocated: tuple[bytes, ...] = ()
-        self.gradients: Mapping[str, str] = {}
-        self.variables: VariableScopes | None = None
-
-
-class ThreadScopes(threading.local):
-    """The scopes of each thread, which do not affect the nodes of other threads.
-
-    Attributes:
-        here: the scopes of this thread; a new thread begins without any.
-    """
-
-    def __init__(self) -> None:
-        self.here = ScopeStack()
-
 
 @critical_contextmanager
-def name_scope(graph: Graph, name: str | None) -> Iterator[str]:
+def name_scope(graph: PlainGraph, name: str | None) -> Iterator[str]:
     """Prefix the names of new nodes with `name/`, made unique; None or "" goes back to the top.
 
     A name that ends in "/" re-enters an existing scope. Yields the prefix.
@@ -112,7 +33,7 @@ def name_scope(graph: Graph, name: str | None) -> Iterator[str]:
         scopes.name = outer
 
 
-def _new_scope(graph: Graph, name: str) -> str:
+def _new_scope(graph: PlainGraph, name: str) -> str:
     outer = graph.scopes.name
     if name.endswith("/"):
         return checked_scope(name[:-1], inner=bool(outer)) + "/"
@@ -125,7 +46,7 @@ def _new_scope(graph: Graph, name: str) -> str:
 
 
 @critical_contextmanager
-def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -> Iterator[None]:
+def device_scope(graph: PlainGraph, spec: str | DeviceSpec | DeviceFunction | None) -> Iterator[None]:
     """Request `spec` for new nodes: its parts replace those of the surrounding request, None clears it. A function chooses for each node."""
     scopes = graph.scopes
     if scopes.device_is_fixed:
@@ -146,7 +67,7 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -
 
 
 @critical_contextmanager
-def only_device(graph: Graph, device: str, functions: DeviceFunctions = (), *, fixed: bool) -> Iterator[None]:
+def only_device(graph: PlainGraph, device: str, functions: DeviceFunctions = (), *, fixed: bool) -> Iterator[None]:
     """Request `device` for new nodes, whatever is requested around.
 
     With `fixed`, whatever is requested within, too.
@@ -161,7 +82,7 @@ def only_device(graph: Graph, device: str, functions: DeviceFunctions = (), *, f
 
 
 @critical_contextmanager
-def container_scope(graph: Graph, name: str) -> Iterator[str]:
+def container_scope(graph: PlainGraph, name: str) -> Iterator[str]:
     """Put new resources (variables, queues, tables, readers) into the container `name`. Yields the name."""
     scopes = graph.scopes
     outer = scopes.container
@@ -173,7 +94,7 @@ def container_scope(graph: Graph, name: str) -> Iterator[str]:
 
 
 @critical_contextmanager
-def gradient_overrides(graph: Graph, names: Mapping[str, str]) -> Iterator[None]:
+def gradient_overrides(graph: PlainGraph, names: Mapping[str, str]) -> Iterator[None]:
     """Give new nodes of some ops other gradients by name; surrounding blocks hold for the other ops."""
     scopes = graph.scopes
     outer = scopes.gradients
@@ -185,7 +106,7 @@ def gradient_overrides(graph: Graph, names: Mapping[str, str]) -> Iterator[None]
 
 
 @critical_contextmanager
-def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator[None]:
+def control_dependencies(graph: PlainGraph, inputs: Sequence[Any] | None) -> Iterator[None]:
     """Add control inputs to new nodes (from nodes, tensors, variables); None clears the surrounding ones."""
     scopes = graph.scopes
     outer = scopes.controls
@@ -206,7 +127,7 @@ def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator
         scopes.controls = outer
 
 
-def _is_awaited_outside(graph: Graph, held: Node | Tensor) -> bool:
+def _is_awaited_outside(graph: PlainGraph, held: Node | Tensor) -> bool:
     """True for a node (or reference) of a surrounding graph that the call of the function can wait for."""
     if isinstance(held, Tensor):
         return held.dtype.is_ref and graph.wait_outside(held.node)
@@ -214,7 +135,7 @@ def _is_awaited_outside(graph: Graph, held: Node | Tensor) -> bool:
 
 
 @critical_contextmanager
-def variable_scopes(graph: Graph, variables: VariableScopes | None) -> Iterator[None]:
+def variable_scopes(graph: PlainGraph, variables: VariableScopes | None) -> Iterator[None]:
     """Use these variable scopes, None for none, in the block."""
     scopes = graph.scopes
     outer = scopes.variables

@@ -8,11 +8,12 @@ the guards of its inputs. The test of a loop is a branch like others.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.control_flow.frames import OUTERMOST, NodeFrame, control_flow_info
 from graphcore.graph.model.node import Node, Tensor, producers_of
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.plumbing import (
     ANY_SWITCH,
     CONTROL_TRIGGER,
@@ -24,9 +25,6 @@ from graphcore.plumbing import (
     NEXT_ITERATION,
     SWITCH,
 )
-
-if TYPE_CHECKING:
-    from graphcore.graph.reading import GraphReader
 
 
 class Branch(NamedTuple):
@@ -336,7 +334,7 @@ def ancestors_of(starts: Iterable[Node]) -> list[Node]:
     return order
 
 
-def uncertain_nodes(graph: GraphReader) -> set[Node]:
+def uncertain_nodes(graph: PlainGraph) -> set[Node]:
     """The nodes on a branch that may not be taken, and those in a loop, where values vary."""
     nodes = list(graph.op_nodes())
     if not any(node.op in ANY_SWITCH or node.op in ENTER for node in nodes):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from graphcore.attrs import attr_text
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.plumbing import ENTER, EXIT, LOOP_COND
-
-if TYPE_CHECKING:
-    from graphcore.graph.reading import GraphReader
 
 _LOOP_COUNTER: Final = "LoopCounter"
 
@@ -35,7 +33,7 @@ class NodeFrame(NamedTuple):
 OUTERMOST: Final = NodeFrame(None, None, "")
 
 
-def build_control_flow_info(graph: GraphReader) -> dict[Node, NodeFrame]:
+def build_control_flow_info(graph: PlainGraph) -> dict[Node, NodeFrame]:
     """The frame of every node with incoming edges.
 
     `Exit` nodes are in the frame that they leave; the source is its own frame and parent.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
@@ -16,18 +16,14 @@ from graphcore.attrs import as_attr_value
 from graphcore.brief import brief
 from graphcore.definitions import NodeDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
 from graphcore.device_spec import DeviceSpec
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.input_checks import type_misfit
-from graphcore.graph.model.node import Node, Tensor, input_text
+from graphcore.graph.model.node import Edge, Node, Tensor, input_text
 from graphcore.graph.model.topological_order import refuse_cycle
 from graphcore.graph.shapes.propagation import infer_downstream, infer_orphan
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 from graphcore.shapes import Shape
 
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
-    from graphcore.graph.model.edge import Edge
-
-FINALIZED: Final = "The graph has been finalized and cannot be modified"
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -38,7 +34,7 @@ def _edit(change: Callable[Concatenate[GraphEditor, _P], _T]) -> Callable[Concat
     @wraps(change)
     def edit(editor: GraphEditor, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         with editor.graph.lock:
-            editor.refuse_finalized()
+            editor.graph.refuse_finalized()
             return editor.journal.atomically(change, editor, *args, **kwargs)
 
     return edit
@@ -47,18 +43,9 @@ def _edit(change: Callable[Concatenate[GraphEditor, _P], _T]) -> Callable[Concat
 class GraphEditor:
     """Changes the nodes and edges of one graph. Each edit is documented at the method of `Graph` that calls it."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ShapedGraph) -> None:
         self.graph = graph
         self.journal = graph.journal
-
-    def refuse_finalized(self) -> None:
-        """Check that the graph is not read-only.
-
-        Raises:
-            FailedPreconditionError: it has been finalized.
-        """
-        if self.graph.finalized:
-            raise FailedPreconditionError(FINALIZED)
 
     # ---- nodes -----------------------------------------------------------------------------------------------------
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.topological_order import may_feed, refuse_cycle
 from graphcore.graph.shapes.propagation import infer_downstream, note_replaced, same_outputs
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 from graphcore.source import SourceLocation
 
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
-
-def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
+def replace(graph: ShapedGraph, existing: Node, fresh: Node) -> Node:
     """Give `existing` the definition, inputs and source of `fresh`; its consumers keep their edges.
 
     Raises:
@@ -38,7 +34,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     return existing
 
 
-def _refuse_circle(graph: Graph, existing: Node, fresh: Node) -> None:
+def _refuse_circle(graph: ShapedGraph, existing: Node, fresh: Node) -> None:
     """Check that the new inputs do not depend on the node. The picture shows the one that does."""
     try:
         refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
@@ -47,7 +43,7 @@ def _refuse_circle(graph: Graph, existing: Node, fresh: Node) -> None:
         raise
 
 
-def _record_remake(graph: Graph, node: Node, source: SourceLocation | None) -> None:
+def _record_remake(graph: ShapedGraph, node: Node, source: SourceLocation | None) -> None:
     """Record that code at `source` has made `node` again."""
     graph.cells.disown(node)
     node.source = source
@@ -77,7 +73,7 @@ def _adopt(existing: Node, fresh: Node, *, same_shapes: bool) -> None:
     existing.outputs = kept + [Tensor(existing, i) for i in range(len(kept), count)]
 
 
-def _connect(graph: Graph, node: Node) -> None:
+def _connect(graph: ShapedGraph, node: Node) -> None:
     for slot, tensor in enumerate(node.inputs):
         if tensor in graph:
             graph.edge_store.add(tensor, node, slot)
@@ -85,7 +81,7 @@ def _connect(graph: Graph, node: Node) -> None:
         graph.edge_store.add_control(control, node)
 
 
-def _disconnect(graph: Graph, node: Node) -> None:
+def _disconnect(graph: ShapedGraph, node: Node) -> None:
     for slot, tensor in enumerate(node.inputs):
         if tensor in graph:
             graph.edge_store.remove(tensor, node, slot)
@@ -94,7 +90,7 @@ def _disconnect(graph: Graph, node: Node) -> None:
             graph.edge_store.remove_control(control, node)
 
 
-def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
+def attach(graph: ShapedGraph, node: Node, waiting: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
     """Connect consumers that wait for a node of this name. Returns those that it depends on, which keep waiting."""
     graph.edge_store.sync()
     fed: list[tuple[Node, int]] = []

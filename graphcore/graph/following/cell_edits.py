@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.following.marking import mark
-from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.node import Node, Tensor, producers_of
 from graphcore.graph.model.search import reachable
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 from graphcore.source import CellRun
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
-    from graphcore.graph.model.node import Node, Tensor
 
 DELETED: Final = -1
 """The number of the last execution of a deleted cell, which differs from all numbers of executions."""
 
 
-def begin_cell(graph: Graph, run: CellRun) -> None:
+def begin_cell(graph: ShapedGraph, run: CellRun) -> None:
     """See `Graph.begin_cell`."""
     stale = graph.cells.begin(run)
     graph.names.release(run.cell, stale)
 
 
-def end_cell(graph: Graph, run: CellRun, *, failed: bool, error: BaseException | None) -> list[str]:
+def end_cell(graph: ShapedGraph, run: CellRun, *, failed: bool, error: BaseException | None) -> list[str]:
     """See `Graph.end_cell`."""
     stale = graph.cells.end(run, failed=failed)
     if not failed:
@@ -51,7 +48,7 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool, error: BaseException |
     return [node.name for node in stale]
 
 
-def _note_fault(graph: Graph, run: CellRun, error: GraphError, stale: Sequence[Node]) -> None:
+def _note_fault(graph: ShapedGraph, run: CellRun, error: GraphError, stale: Sequence[Node]) -> None:
     """Note the node at which a cell failed, whether it is in the graph or could not be made."""
     culprit = graph.find(error.node) if error.node else None
     if culprit is not None and (culprit in stale or culprit.source == error.source):
@@ -60,13 +57,13 @@ def _note_fault(graph: Graph, run: CellRun, error: GraphError, stale: Sequence[N
         graph.cells.refusals[run.cell] = error
 
 
-def drop_unmade(graph: Graph, but_for: Iterable[Tensor]) -> None:
+def drop_unmade(graph: ShapedGraph, but_for: Iterable[Tensor]) -> None:
     """See `Graph.drop_unmade`."""
     kept = reachable([tensor.node for tensor in but_for], producers_of)
     graph.editor.remove_all([node for node in graph.cells.unmade if node not in kept])
 
 
-def drop_cell(graph: Graph, cell: str) -> list[str]:
+def drop_cell(graph: ShapedGraph, cell: str) -> list[str]:
     """See `Graph.drop_cell`."""
     owned = [] if graph.finalized else graph.cells.nodes_of(cell)
     graph.editor.remove_all(owned)
@@ -74,13 +71,13 @@ def drop_cell(graph: Graph, cell: str) -> list[str]:
     return [node.name for node in owned]
 
 
-def delete_cell(graph: Graph, cell: str) -> None:
+def delete_cell(graph: ShapedGraph, cell: str) -> None:
     """See `Graph.delete_cell`."""
     if not graph.finalized and graph.cells.delete(cell):
         graph.journal.outdate()
 
 
-def forget_deleted_cells(graph: Graph) -> list[str]:
+def forget_deleted_cells(graph: ShapedGraph) -> list[str]:
     """See `Graph.forget_deleted_cells`."""
     names = [name for cell in sorted(graph.cells.deleted) for name in drop_cell(graph, cell)]
     graph.cells.deleted = frozenset()

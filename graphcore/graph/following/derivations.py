@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.building.colocation import colocated_with
-from graphcore.graph.building.device_functions import DeviceFunctions
 from graphcore.graph.building.scopes import (
-    VariableScopes,
     container_scope,
     control_dependencies,
     device_scope,
@@ -25,15 +23,16 @@ from graphcore.graph.building.scopes import (
 )
 from graphcore.graph.following.marking import mark, unmark
 from graphcore.graph.model.changes import Change
+from graphcore.graph.model.default_stack import default_graph
+from graphcore.graph.model.device_functions import DeviceFunctions
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.reachability import names_downstream
+from graphcore.graph.model.scopes import VariableScopes
 from graphcore.graph.model.topological_order import renew_stale_ranks
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 from graphcore.source import CellRun, RederivedRun, SourceLocation, caller_location, cell_run, current_run
 from graphcore.support.critical_section import critical_contextmanager
 from graphcore.support.gc_pause import paused_collector
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
 Fingerprint = Callable[[], object]
 T = TypeVar("T")
@@ -106,7 +105,7 @@ class DerivationStore:
         count: the number of derivations so far.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ShapedGraph) -> None:
         self._graph = graph
         self._all: dict[int, Derivation] = {}
         self._owners: dict[str, Derivation] = {}  # by their names; of nested derivations the outer one
@@ -421,7 +420,7 @@ class DerivationStore:
         waited = [graph.get_operation_by_name(control) for control in controls]
         with (
             _made_by(run, derivation.source),
-            graph.as_default(),
+            default_graph(graph),
             name_scope(graph, name or None),
             container_scope(graph, container),
             only_device(graph, "", fixed=False),
@@ -443,7 +442,7 @@ class DerivationStore:
         graph.names.end_again(released)
         for name, wanted in requested.items():
             if (rebuilt := graph.find(name)) is not None:
-                graph.set_requested_device(rebuilt, wanted)
+                graph.editor.set_requested_device(rebuilt, wanted)
         left = {name: node for name, node in stale.items() if node in graph}
         if running is not None and run is not None and run.cell == running.cell and run.execution != running.execution:
             left.update({name: node for name in derivation.names if (node := graph.find(name)) is not None})

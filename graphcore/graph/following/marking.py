@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from graphcore.errors import GraphError
+from graphcore.graph.model.node import Node
 from graphcore.graph.shapes.propagation import forget_shapes, infer_downstream
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
-    from graphcore.graph.model.node import Node
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 
 
-def mark(graph: Graph, node: Node, error: GraphError) -> None:
+def mark(graph: ShapedGraph, node: Node, error: GraphError) -> None:
     """Mark `node` with an error: it refuses to run, and inference skips it, until it is replaced.
 
     The mark of a node that is left from an earlier run leaves its shapes as they are.
@@ -30,7 +26,7 @@ def mark(graph: Graph, node: Node, error: GraphError) -> None:
     infer_downstream(graph, node)
 
 
-def unmark(graph: Graph, node: Node) -> None:
+def unmark(graph: ShapedGraph, node: Node) -> None:
     """Remove a mark; the node is inferred again."""
     if node.error is not None and node.error.is_mark:
         graph.journal.note(node)

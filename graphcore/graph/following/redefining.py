@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from graphcore.definitions import FunctionDef
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.functions.library import FunctionLibraryDefinition, names_in_node
 from graphcore.graph.following.marking import mark, unmark
+from graphcore.graph.model.node import Node
 from graphcore.graph.shapes.propagation import infer_downstream
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
-    from graphcore.graph.model.node import Node
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 
 
-def redefine_function(graph: Graph, function: FunctionDef, where: str) -> None:
+def redefine_function(graph: ShapedGraph, function: FunctionDef, where: str) -> None:
     """Replace the function of the same name in the library of `graph`.
 
     Nodes that call it, directly or through other functions, run the new one; if its argument or result types differ, they are marked.

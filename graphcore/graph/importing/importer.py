@@ -71,7 +71,7 @@ def import_graph_def(
     options = options or ImportOptions()
     check_results(options, results)
     check_versions(graph_def.versions)
-    graph.editor.refuse_finalized()
+    graph.refuse_finalized()
     refiners: list[ShapeInference] = [graph.refiner] if refiner is None else [graph.refiner, refiner]
     known_versions = [refiner.graph_def_version for refiner in refiners]
     source = caller_location()

@@ -1,55 +1,28 @@
-"""The stack of default graphs of each thread, and the graphs around the body of a function."""
+"""The stack of default graphs of each thread."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from graphcore.errors import FailedPreconditionError
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.support.critical_section import critical_contextmanager
 
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
+G = TypeVar("G", bound=PlainGraph)
 
 
 class _DefaultGraphStack(threading.local):
     def __init__(self) -> None:
-        self.graphs: list[Graph] = []
+        self.graphs: list[PlainGraph] = []
 
 
 stack = _DefaultGraphStack()
 
 
-def building(graph: Graph) -> Graph:
-    """The graph for nodes of operators on tensors of `graph`: the function body being traced, or itself.
-
-    A body that is no longer traced takes no more nodes; the default graph refuses its tensors, with the reason.
-    """
-    graphs = stack.graphs
-    if graphs and graphs[-1].outer is not None and graph in surrounding(graphs[-1]):
-        return graphs[-1]
-    if graph.outer is not None and graph not in graphs:
-        return graphs[-1] if graphs else outermost(graph)
-    return graph
-
-
-def surrounding(graph: Graph) -> list[Graph]:
-    """The graphs around the body of a function while it is traced, the innermost first."""
-    graphs: list[Graph] = []
-    while graph.outer is not None:
-        graph = graph.outer
-        graphs.append(graph)
-    return graphs
-
-
-def outermost(graph: Graph) -> Graph:
-    """The graph around all functions being traced, `graph` itself outside of any."""
-    return [graph, *surrounding(graph)][-1]
-
-
 @critical_contextmanager
-def default_graph(graph: Graph, *, nested: bool = True) -> Iterator[Graph]:
+def default_graph(graph: G, *, nested: bool = True) -> Iterator[G]:
     """Make `graph` the default within the block.
 
     Args:

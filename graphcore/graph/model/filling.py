@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.graph.model.search import topological_sort
 from graphcore.graph.model.tensor_id import is_index
 from graphcore.plumbing import is_back_edge
 from graphcore.support.gc_pause import paused_collector
 
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
-
-def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
+def fill_in_order(graph: PlainGraph, nodes: Sequence[NodeDef]) -> None:
     """Add complete nodes to an empty graph; each once its inputs are present, in list order.
 
     The Merge at the head of a loop is added before its back edges.
@@ -39,7 +36,7 @@ def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
             _fill_sorted(graph, nodes, added, numbers)
 
 
-def _fill_given(graph: Graph, nodes: Sequence[NodeDef], numbers: dict[str, int]) -> int:
+def _fill_given(graph: PlainGraph, nodes: Sequence[NodeDef], numbers: dict[str, int]) -> int:
     """Add nodes until one has an input from a later one. Returns their number."""
     for number, node in enumerate(nodes):
         if not _add(graph, node, numbers):
@@ -47,7 +44,7 @@ def _fill_given(graph: Graph, nodes: Sequence[NodeDef], numbers: dict[str, int])
     return len(nodes)
 
 
-def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: dict[str, int]) -> None:
+def _fill_sorted(graph: PlainGraph, nodes: Sequence[NodeDef], first: int, numbers: dict[str, int]) -> None:
     """Add the nodes from index `first` on, which has an input from a later one."""
     around: list[tuple[str, int, str]] = []
 
@@ -66,10 +63,10 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
     for name, slot, text in around:
         source, merge = graph.find(_producer(text)), graph.find(name)
         if source is not None and merge is not None:
-            graph.update_edge(source, 0 if source.name == text else int(text.rpartition(":")[2]), merge, slot)
+            graph.editor.update_edge(source, 0 if source.name == text else int(text.rpartition(":")[2]), merge, slot)
 
 
-def _without_back_edges(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
+def _without_back_edges(graph: PlainGraph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
     """The `node` with loop back edges replaced by another input for now; recorded in `around`."""
     missing = [slot for slot, text in enumerate(node.input) if graph.find(_producer(text)) is None and _producer(text) in numbers]
     there = next((text for text in node.input if graph.find(_producer(text)) is not None and text[0] != "^"), None)
@@ -86,7 +83,7 @@ def _producer(text: str) -> str:
     return head if head and is_index(tail) else text
 
 
-def _add(graph: Graph, node_def: NodeDef, later: Mapping[str, int]) -> bool:
+def _add(graph: PlainGraph, node_def: NodeDef, later: Mapping[str, int]) -> bool:
     """Add a node; False if it has inputs from `later` nodes that are missing yet."""
     inputs: list[Tensor] = []
     controls: list[Node] = []

@@ -1,4 +1,8 @@
-"""Nodes and tensors of graphs, in the public form."""
+"""Nodes, their tensors with Python's operators, and the edges between them, in the public form.
+
+A node belongs to a graph, and a user asks it for all that a graph does: so `Node.graph` is a `Graph`, the one class of the rooms above
+that this room names, in an annotation only. The rooms between work on a `PlainGraph`.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,6 @@ from graphcore.attrs import Array, AttrValue
 from graphcore.definitions.types import NodeDef, OpDef
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.model.default_stack import building
-from graphcore.graph.model.operators import Operators
-from graphcore.graph.model.slices import sliced
 from graphcore.inference import HandleData, ShapeHandle, handle_to_shape
 from graphcore.registry import OpRegistration
 from graphcore.shapes import Shape
@@ -22,8 +23,9 @@ from graphcore.source import SourceLocation
 if TYPE_CHECKING:
     from graphcore.device_spec import DeviceSpec
     from graphcore.graph.graph import Graph
-    from graphcore.graph.model.edge import Edge
 
+CONTROL_SLOT: Final = -1
+CONTROL_KEY: Final = (CONTROL_SLOT, CONTROL_SLOT)
 
 # The garbage collector visits every container of a large graph: so empty containers are shared (they are replaced, never changed), a single
 # output is held without a list, and a definition is written on first access.
@@ -304,6 +306,109 @@ _INSTEAD: Final = {
 """Suggestions by the consequence."""
 
 
+class Operators:
+    """Python's operators, each of which adds a node and gives its tensor.
+
+    `==` stays identity: tensors are keys of feed dictionaries.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def as_tensor(self) -> Tensor:
+            """The tensor that stands for it in nodes."""
+
+    def __add__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.add(own, other, "add")
+
+    def __radd__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.add(other, own, "add")
+
+    def __sub__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("Sub", own, other, "sub")
+
+    def __rsub__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("Sub", other, own, "sub")
+
+    def __mul__(self, other: object) -> Tensor:
+        if hasattr(other, "with_values"):  # a sparse tensor, which multiplies itself
+            return NotImplemented
+        return (own := self.as_tensor()).graph.building().builder.binary("Mul", own, other, "mul")
+
+    def __rmul__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("Mul", other, own, "mul")
+
+    def __truediv__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.truediv(own, other)
+
+    def __rtruediv__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.truediv(other, own)
+
+    def __floordiv__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("FloorDiv", own, other, "floordiv")
+
+    def __rfloordiv__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("FloorDiv", other, own, "floordiv")
+
+    def __mod__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("FloorMod", own, other, "mod")
+
+    def __rmod__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("FloorMod", other, own, "mod")
+
+    def __pow__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("Pow", own, other, "pow")
+
+    def __rpow__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("Pow", other, own, "pow")
+
+    def __matmul__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.matmul(own, other)
+
+    def __rmatmul__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.matmul(other, own)
+
+    def __lt__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("Less", own, other, "Less")
+
+    def __le__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("LessEqual", own, other, "LessEqual")
+
+    def __gt__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("Greater", own, other, "Greater")
+
+    def __ge__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("GreaterEqual", own, other, "GreaterEqual")
+
+    def __and__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("LogicalAnd", own, other, "and")
+
+    def __or__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("LogicalOr", own, other, "or")
+
+    def __xor__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.logical_xor(own, other)
+
+    def __rand__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("LogicalAnd", other, own, "and")
+
+    def __ror__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.binary("LogicalOr", other, own, "or")
+
+    def __rxor__(self, other: object) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.logical_xor(other, own)
+
+    def __neg__(self) -> Tensor:
+        return (own := self.as_tensor()).graph.building().apply_op("Neg", [own]).outputs[0]
+
+    def __abs__(self) -> Tensor:
+        return (own := self.as_tensor()).graph.building().builder.absolute(own)
+
+    def __invert__(self) -> Tensor:
+        return (own := self.as_tensor()).graph.building().apply_op("LogicalNot", [own]).outputs[0]
+
+
 class Tensor(Operators, msgspec.Struct, eq=False):
     """Output `index` of `node`: a value that exists at run time."""
 
@@ -401,4 +506,27 @@ class Tensor(Operators, msgspec.Struct, eq=False):
         return self
 
     def __getitem__(self, key: Any) -> Tensor:
-        return sliced(building(self.node.graph), self, key)
+        return self.node.graph.building().builder.sliced(self, key)
+
+
+class Edge(msgspec.Struct, frozen=True, gc=False):
+    """An edge from output `src_output` of `src` to input `dst_input` of `dst`; both are -1 for control."""
+
+    id: int
+    src: Node
+    src_output: int
+    dst: Node
+    dst_input: int
+
+    @property
+    def is_control_edge(self) -> bool:
+        """True iff it is a control edge."""
+        return self.src_output == CONTROL_SLOT
+
+    def __str__(self) -> str:
+        return f"[id={self.id} {_end_name(self.src)}:{self.src_output} -> {_end_name(self.dst)}:{self.dst_input}]"
+
+
+def _end_name(node: Node | None) -> str:
+    """The name of an end; missing if it was removed."""
+    return "<NULL>" if node is None or node.graph.find_node_id(node.id) is not node else node.name

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.graph.model.search import reachable
 
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
-
-def names_downstream(graph: Graph, names: Iterable[str]) -> set[str]:
+def names_downstream(graph: PlainGraph, names: Iterable[str]) -> set[str]:
     """`names` with the names of all nodes reachable from these along data edges."""
     with graph.lock:
         graph.edge_store.sync()

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import Node
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.graph.model.search import reachable, topological_sort
 from graphcore.plumbing import is_back_edge
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
 _rank: Final = attrgetter("rank")
 
 
-def refuse_cycle(graph: Graph, node: Node, producers: Iterable[Node]) -> None:
+def refuse_cycle(graph: PlainGraph, node: Node, producers: Iterable[Node]) -> None:
     """Check that none of `producers`, the new inputs of `node`, depends on it, except by a loop.
 
     Raises:
@@ -47,7 +45,7 @@ def _last(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _advice(graph: Graph, producer: Node) -> str:
+def _advice(graph: PlainGraph, producer: Node) -> str:
     """A hint for `h = tanh(h)` in a cell that runs again: its input `h` is its own last result."""
     running, source = graph.cells.running, producer.source
     if running is None or source is None or source.run is None or source.run.cell != running.cell:
@@ -58,13 +56,13 @@ def _advice(graph: Graph, producer: Node) -> str:
     )
 
 
-def renew_stale_ranks(graph: Graph) -> None:
+def renew_stale_ranks(graph: PlainGraph) -> None:
     """Restore ranks after bulk changes: producers below consumers, except for loop back edges."""
     if graph.ranks_are_stale:
         _renew(graph)
 
 
-def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
+def may_feed(graph: PlainGraph, producer: Node, node: Node) -> bool:
     """True iff `producer` does not depend on `node`, except by a loop. Ranks are updated for the edge."""
     renew_stale_ranks(graph)
     if producer.rank < node.rank or is_back_edge(producer.op, node.op) or not (producer.is_op and node.is_op):
@@ -77,7 +75,7 @@ def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
     return True
 
 
-def _renew(graph: Graph) -> None:
+def _renew(graph: PlainGraph) -> None:
     """Compute all ranks again, after a pass that moved many edges without checks."""
     graph.ranks_are_stale = False
     order, _ = topological_sort(graph.nodes, lambda node: _before(graph, node), attrgetter("id"))
@@ -87,17 +85,17 @@ def _renew(graph: Graph) -> None:
             node.rank = rank
 
 
-def _after(graph: Graph, node: Node) -> list[Node]:
+def _after(graph: PlainGraph, node: Node) -> list[Node]:
     """The consumers of `node`, except by loop back edges."""
     return [other for other in graph.edge_store.successors(node) if other is not node and not is_back_edge(node.op, other.op)]
 
 
-def _before(graph: Graph, node: Node) -> list[Node]:
+def _before(graph: PlainGraph, node: Node) -> list[Node]:
     """The producers of `node`, except by loop back edges."""
     return [other for other in graph.edge_store.predecessors(node) if other is not node and not is_back_edge(other.op, node.op)]
 
 
-def _reorder(graph: Graph, above: set[Node], below: set[Node]) -> None:
+def _reorder(graph: PlainGraph, above: set[Node], below: set[Node]) -> None:
     """Permute ranks so that the upper nodes get the lower ones."""
     order = sorted(above, key=_rank) + sorted(below, key=_rank)
     ranks = sorted([node.rank for node in order])

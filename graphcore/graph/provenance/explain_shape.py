@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from graphcore.attrs import Array, AttrValue, TensorValue
 from graphcore.definitions.value_text import summarize_attr_value
@@ -18,11 +18,9 @@ from graphcore.graph.provenance.what_if import KnownPart, Result, needed, replay
 from graphcore.graph.shapes.constant_values import why_not_evaluated
 from graphcore.graph.shapes.function_shapes import why_not_followed
 from graphcore.graph.shapes.loop_shapes import is_loop_head
+from graphcore.graph.shapes.symbolic_refiner import Symbols
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.plumbing import CONST
-
-if TYPE_CHECKING:
-    from graphcore.graph.reading import GraphReader
 
 _MOST_FACTS: Final = 20_000
 """The most steps of one explanation behind forks, since a graph may lead back to everything.
@@ -79,7 +77,7 @@ class KnownSteps:
 def explain_tensor(tensor: Tensor) -> ShapeExplanation:
     """Explain the shape of `tensor`, a tensor of a settled graph, by dimension."""
     node = tensor.node
-    trail = _Trail(node.graph, KnownSteps())
+    trail = _Trail(node.graph.symbols(), KnownSteps())
     return ShapeExplanation(
         tensor=tensor.name,
         dtype=tensor.dtype.text,
@@ -100,14 +98,14 @@ def explain_sizes(tensor: Tensor, steps: KnownSteps, most: int) -> list[Origin]:
         steps: those of earlier explanations; new ones are added.
         most: the most steps behind forks.
     """
-    trail = _Trail(tensor.node.graph, steps, most)
+    trail = _Trail(tensor.node.graph.symbols(), steps, most)
     origins = trail.origins("dimension", tensor) + trail.origins("held", tensor)
     return origins or ([trail.origin(Fact(tensor.name, "rank"), tensor)] if tensor.shape.dims is None else [])
 
 
 def explain_fact(tensor: Tensor, fact: Fact, steps: KnownSteps, most: int) -> Origin:
     """Explain one fact about the shape of `tensor`; the other arguments are those of `explain_sizes`."""
-    return _Trail(tensor.node.graph, steps, most).origin(fact, tensor)
+    return _Trail(tensor.node.graph.symbols(), steps, most).origin(fact, tensor)
 
 
 def explain_error(node: Node) -> tuple[Origin, ...]:
@@ -118,7 +116,7 @@ def explain_error(node: Node) -> tuple[Origin, ...]:
     kind = _kind_of(wrong)
     parts = needed(node, lambda result: result.error is not None and _kind_of(result.error) == kind)
     merged = _merged_values([(_fact_of(node, part), node.inputs[part.slot]) for part in parts])
-    trail = _Trail(node.graph, KnownSteps())
+    trail = _Trail(node.graph.symbols(), KnownSteps())
     chains = [trail.origin(fact, tensor) for fact, tensor in merged]
     if len({fact.tensor for fact, _ in merged}) < 2 or _names_attr(node, wrong):
         chains.append(_required(node))
@@ -160,10 +158,10 @@ def _required(node: Node) -> Origin:
 class _Trail:
     """One explanation, with a cache of origins."""
 
-    def __init__(self, graph: GraphReader, steps: KnownSteps, most: int = _MOST_FACTS) -> None:
+    def __init__(self, symbols: Symbols, steps: KnownSteps, most: int = _MOST_FACTS) -> None:
         self._steps = steps
         self._most = most
-        self._symbols = graph.symbols()
+        self._symbols = symbols
         self._found: dict[Fact, Origin] = {}
         self._in_progress: set[Fact] = set()
         self._behind_forks = 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import Final, TypeGuard
 
+from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.provenance.origins import Fact, How
-
-if TYPE_CHECKING:
-    from graphcore.graph.model.node import Node, Tensor
-    from graphcore.inference import DimensionHandle
+from graphcore.inference import DimensionHandle
 
 _CHANNELS: Final = {"onnx": 1, "aten": 1, "tfl": 3}
 """The dimension of a convolution's result that is the first of its filters, by the framework."""

@@ -6,14 +6,12 @@ Bodies are not inferred again for each look at a call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphcore.inference import DimensionHandle, HandleData, ShapeAndType, ShapeHandle
 
-if TYPE_CHECKING:
-    from graphcore.graph.shapes.shape_refiner import CallResult
-
 Argument = tuple[ShapeHandle, HandleData | None]
+CallResult = list[tuple[ShapeHandle, HandleData | None]]
 
 
 class CallPattern:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphcore.graph.model.node import Node
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.graph.model.search import reachable
 from graphcore.inference import HandleData, ShapeAndType
 from graphcore.inference.alternatives import relaxed_shape
 from graphcore.plumbing import ENTER, MERGE, is_back_edge
-
-if TYPE_CHECKING:
-    from graphcore.graph.reading import GraphReader
 
 _MOST_REQUESTS: Final = 16
 _MOST_AHEAD: Final = 200
@@ -59,7 +57,7 @@ class LoopsAround:
 
     __slots__ = ("_ends", "_graph", "_on", "_requests", "_table")
 
-    def __init__(self, graph: GraphReader, heads: Iterable[Node]) -> None:
+    def __init__(self, graph: PlainGraph, heads: Iterable[Node]) -> None:
         self._graph = graph
         self._requests = 0
         self._on: dict[Node, set[Node]] = {}
@@ -108,7 +106,7 @@ class LoopsAround:
         return loop_nodes
 
 
-def _between(graph: GraphReader, head: Node, back: list[Node]) -> set[Node]:
+def _between(graph: PlainGraph, head: Node, back: list[Node]) -> set[Node]:
     """The nodes on paths from `head` to `back`."""
 
     def producers(node: Node) -> list[Node]:

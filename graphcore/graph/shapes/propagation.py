@@ -7,21 +7,18 @@ by identity. But if a new result differs from the old one only in newly made unk
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.input_checks import type_misfit
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.graph.shapes.loop_shapes import LoopsAround, is_loop_head
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 from graphcore.inference import ShapeHandle, same_handle_data
 from graphcore.plumbing import MERGE, is_back_edge
 
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
-
-def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -> None:
+def infer_downstream(graph: ShapedGraph, *starts: Node, include_start: bool = False) -> None:
     """Infer the descendants of `starts`, whose outputs have changed, until nothing more changes.
 
     Args:
@@ -38,14 +35,14 @@ def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -
     wave.run()
 
 
-def infer_orphan(graph: Graph, node: Node, removed: Node) -> None:
+def infer_orphan(graph: ShapedGraph, node: Node, removed: Node) -> None:
     """Infer the descendants of `node`, the only consumer of `removed`, which is no longer in the graph."""
     wave = _Wave(graph)
     wave.orphan(node, removed)
     wave.run()
 
 
-def note_replaced(graph: Graph, node: Node, *, same_shapes: bool) -> None:
+def note_replaced(graph: ShapedGraph, node: Node, *, same_shapes: bool) -> None:
     """Infer the descendants of `node`, which has a new definition.
 
     With `same_shapes` only its value may have changed.
@@ -58,7 +55,7 @@ def note_replaced(graph: Graph, node: Node, *, same_shapes: bool) -> None:
     wave.run()
 
 
-def close_loops(graph: Graph, heads: list[Node]) -> None:
+def close_loops(graph: ShapedGraph, heads: list[Node]) -> None:
     """Relax shapes inferred from the first iteration of loops, whose `heads` are now fully connected."""
     wave = _Wave(graph)
     wave.open.update(dict.fromkeys(heads))
@@ -94,7 +91,7 @@ class _Wave:
         "open",
     )
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ShapedGraph) -> None:
         graph.edge_store.sync()
         renew_stale_ranks(graph)
         self._graph = graph
@@ -274,7 +271,7 @@ class _Wave:
         return True
 
 
-def _input_problems(graph: Graph, node: Node) -> dict[int, str]:
+def _input_problems(graph: ShapedGraph, node: Node) -> dict[int, str]:
     """The errors of the inputs, by slot."""
     feeds, types = graph.edge_store.feeds, node.input_types
     problems: dict[int, str] = {}
@@ -294,7 +291,7 @@ def _input_problems(graph: Graph, node: Node) -> dict[int, str]:
     return problems
 
 
-def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
+def _input_problem(graph: ShapedGraph, node: Node, slot: int, tensor: Tensor) -> str:
     if tensor not in graph:
         return f"Input {slot} of node {node.name}: '{tensor.node.name}' is {'not in the graph yet' if tensor.node.id < 0 else 'no longer in the graph'}"
     if tensor.node is node:

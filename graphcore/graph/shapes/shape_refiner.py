@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from graphcore.attrs import Array, AttrValue
 from graphcore.definitions import VersionDef, input_type_for_node, output_type_for_node
@@ -17,7 +17,8 @@ from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.graph.shapes.call_patterns import CallPattern
+from graphcore.graph.model.plain_graph import PlainGraph
+from graphcore.graph.shapes.call_patterns import CallPattern, CallResult
 from graphcore.graph.shapes.constant_values import ValueCache
 from graphcore.graph.shapes.function_shapes import MOST_NESTED_CALLS, CallForm, FunctionShapes, InferredBody
 from graphcore.inference import HandleData, InferenceContext, ShapeHandle, handle_to_shape, same_defined_shape, same_handle_data
@@ -27,11 +28,6 @@ from graphcore.plumbing import ARG, CONST, DECLARED_SHAPES
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 from graphcore.support.budget import one_budget
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
-
-CallResult = list[tuple[ShapeHandle, HandleData | None]]
 
 
 class ExtendedInferenceContext(InferenceContext):
@@ -242,7 +238,7 @@ class ShapeRefiner(ShapeInference):
 
     context_type: type[ExtendedInferenceContext] = ExtendedInferenceContext
 
-    def __init__(self, versions: int | VersionDef | Graph, registry: OpRegistry | FunctionLibraryDefinition | None = None) -> None:
+    def __init__(self, versions: int | VersionDef | PlainGraph, registry: OpRegistry | FunctionLibraryDefinition | None = None) -> None:
         own: Any = versions if isinstance(versions, int | VersionDef) else versions.versions
         super().__init__(own if isinstance(own, int) else own.producer)
         self.registry = registry

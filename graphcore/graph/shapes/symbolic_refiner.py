@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.control_flow.analysis import uncertain_nodes
 from graphcore.graph.model.node import Node
+from graphcore.graph.model.plain_graph import PlainGraph
 from graphcore.graph.shapes.live_refiner import Explainer, LiveContext, LiveRefiner
 from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext
+from graphcore.graph.shapes.shaped_graph import ShapedGraph
 from graphcore.inference import DimensionHandle, InferenceContext, ShapeHandle
 from graphcore.inference.dimensions import DimensionOrConstant
 from graphcore.inference.expressions import Expression, constant, expression_of, symbol, unknown_result
 from graphcore.plumbing import FEEDABLE
-
-if TYPE_CHECKING:
-    from graphcore.graph.reading import GraphReader
 
 Equation = tuple[Expression, Expression]
 
@@ -122,7 +121,7 @@ class SymbolicRefiner(LiveRefiner):
             self._taken = dict(other._taken)
             self._equations = {copies[node]: equations for node, equations in other._equations.items() if node in copies}
 
-    def equations_in(self, graph: GraphReader) -> list[Equation]:
+    def equations_in(self, graph: PlainGraph) -> list[Equation]:
         """The equations found at the nodes of `graph`.
 
         Those on branches, which may not be taken, and in loops, which hold for one iteration only, do not count.
@@ -141,7 +140,7 @@ class BodyRefiner(SymbolicRefiner):
         caller: the graph of the call.
     """
 
-    def __init__(self, caller: GraphReader) -> None:
+    def __init__(self, caller: ShapedGraph) -> None:
         super().__init__(caller.refiner.graph_def_version, caller.refiner.explain)
         self.caller = caller
 
@@ -150,7 +149,7 @@ class BodyRefiner(SymbolicRefiner):
         LiveRefiner.finish(self, context)
 
 
-def refiner_within(caller: GraphReader) -> LiveRefiner:
+def refiner_within(caller: ShapedGraph) -> LiveRefiner:
     """The refiner of a function body called from `caller`. It knows the results of calls that the caller's refiner knows."""
     outer = caller.refiner
     refiner = BodyRefiner(caller) if isinstance(outer, SymbolicRefiner) else LiveRefiner(outer.graph_def_version, outer.explain)
@@ -202,7 +201,7 @@ class Symbols(msgspec.Struct, frozen=True):
         return _resolved(expression, self.values)
 
 
-def symbols_of(graph: GraphReader) -> Symbols:
+def symbols_of(graph: ShapedGraph) -> Symbols:
     """Solve the equations of a graph."""
     refiner = graph.refiner
     if not isinstance(refiner, SymbolicRefiner):

@@ -16,7 +16,7 @@ from graphcore.attrs import Attrs
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
 from graphcore.passes.functions.graph_to_function import graph_to_function_def
 from graphcore.source import SourceLocation
 

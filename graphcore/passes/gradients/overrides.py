@@ -10,7 +10,7 @@ from graphcore.errors import AlreadyExistsError, NotFoundError
 from graphcore.functions.library import names_in_node
 from graphcore.graph import Graph, Node
 from graphcore.graph.following.redefining import functions_that_call
-from graphcore.graph.live_graphs import live_graphs
+from graphcore.graph.graph import live_graphs
 from graphcore.registry import GradientKind, op_registry
 
 GRADIENT_OP: Final = "_gradient_op_type"

@@ -12,8 +12,7 @@ from graphcore.attrs import AttrValue
 from graphcore.definitions import FunctionDefLibrary, GraphDef, NodeDef
 from graphcore.dtypes import DType, float32
 from graphcore.graph.graph import Graph
-from graphcore.graph.model.edge import CONTROL_SLOT, Edge
-from graphcore.graph.model.node import Node
+from graphcore.graph.model.node import CONTROL_SLOT, Edge, Node
 from graphcore.placement.partition.control_loops import ControlLoops, Crossing, NewName, colocate_control_flow, empty_constant
 from graphcore.placement.partition.host_memory import in_host_memory
 from graphcore.placement.partition.incarnations import GetIncarnation, first_incarnation, set_incarnation

@@ -207,7 +207,7 @@ class PartialRuns:
         except BaseException as error:
             if run.is_over and run.uses_rendezvous:
                 self._runner.abort_rendezvous(error)
-            explained = with_absent_values(error, graph)
+            explained = with_absent_values(error, graph, graph.absent_values)
             if explained is not error:
                 raise explained from error
             raise

@@ -154,7 +154,7 @@ class Runner:
     def _explained(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
         """The error to raise instead of `error`."""
         explained = program.explain(error)
-        explained = with_absent_values(explained, self.graph)
+        explained = with_absent_values(explained, self.graph, self.graph.absent_values)
         if explained is not error:
             explained.__cause__ = error
         if prepared.uses_rendezvous:

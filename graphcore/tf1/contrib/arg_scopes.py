@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from graphcore.brief import brief
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Graph, get_default_graph
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
 from graphcore.support.critical_section import critical_contextmanager
 
 __all__ = ["add_arg_scope", "arg_scope", "arg_scope_func_key", "arg_scoped_arguments", "current_arg_scope", "has_arg_scope"]

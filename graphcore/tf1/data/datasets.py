@@ -13,7 +13,6 @@ from graphcore import dtypes
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
-from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape
 from graphcore.tf1.data.functions import TracedFunction, node_with_function
 from graphcore.tf1.data.iterators import Iterator, make_initializable_iterator, make_one_shot_iterator
@@ -344,7 +343,7 @@ class Dataset(DatasetHandle):
 
     def _calling(self, op: str, attr: str, traced: TracedFunction, captured: Sequence[Tensor], spec: Spec, *more: Tensor) -> Node:
         attrs = {attr: traced.func, **spec.attrs(), "Targuments": tuple([tensor.dtype.base for tensor in captured])}
-        return building(self.variant.graph).apply_op(op, [self.variant, list(captured), *more], attrs)
+        return self.variant.graph.building().apply_op(op, [self.variant, list(captured), *more], attrs)
 
     def _with_function(self, op: str, function: Callable[..., Any], *more: Tensor, gives_dataset: bool = False) -> Dataset:
         def finish(traced: TracedFunction, captured: list[Tensor]) -> Node:
@@ -451,9 +450,9 @@ def _derived(
 
     def build() -> Node:
         values, attrs = inputs()
-        return building(graph).apply_op(op, values, attrs)
+        return graph.building().apply_op(op, values, attrs)
 
-    node: Node = building(graph).derivations.derive(
+    node: Node = graph.building().derivations.derive(
         f"the dataset by {op}",
         build,
         depends_on=[source.variant for source in sources],

@@ -9,7 +9,6 @@ from graphcore.api.branches import TracedFor, define_outputs, following_captures
 from graphcore.attrs import Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor
-from graphcore.graph.model.default_stack import building
 from graphcore.passes.functions.defining import function_label, sweep
 from graphcore.tf1.data.structures import Spec, arguments, flatten
 
@@ -70,7 +69,7 @@ def node_with_function(
     Raises:
         InvalidArgumentError: it returns something else than it should.
     """
-    graph = building(graph)
+    graph = graph.building()
     traced: list[TracedFunction] = []
     bodies: list[FunctionGraph] = []
     inputs: list[Tensor] = []

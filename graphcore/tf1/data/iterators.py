@@ -11,7 +11,6 @@ from graphcore.definitions import GraphDef
 from graphcore.dtypes import string
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Node, Tensor, get_default_graph, import_graph_def
-from graphcore.graph.model.default_stack import building
 from graphcore.opset.io.iterators import CELL_RUN
 from graphcore.passes.functions.defining import define_body, function_label, sweep
 from graphcore.source import current_run
@@ -92,7 +91,7 @@ class Iterator(Structured):
     def get_next(self, name: str | None = None) -> Any:
         """The next element at each run, in the structure of elements; OutOfRangeError after the last one."""
         handle = self._handle
-        graph = building(handle.graph)
+        graph = handle.graph.building()
 
         def build() -> Node:
             return graph.apply_op("IteratorGetNext", [handle], self.spec.attrs(), name)
@@ -118,7 +117,7 @@ class Iterator(Structured):
             raise InvalidArgumentError(
                 f"Expected output shapes compatible with {self.output_shapes!r} but got dataset with output shapes {dataset.output_shapes!r}."
             )
-        return building(self._handle.graph).apply_op("MakeIterator", [dataset.variant, self._handle], None, name)
+        return self._handle.graph.building().apply_op("MakeIterator", [dataset.variant, self._handle], None, name)
 
     def string_handle(self, name: str | None = None) -> Tensor:
         """A scalar string tensor, from whose value `from_string_handle` finds this iterator."""

@@ -12,7 +12,7 @@ from graphcore.api.structures import flatten
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor, get_default_graph
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
 from graphcore.shapes import as_shape
 from graphcore.source import current_run
 from graphcore.tf1.arrays.layout import shape as shape_of

@@ -10,7 +10,6 @@ import numpy as np
 from graphcore.dtypes import bool_, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
-from graphcore.graph.model.default_stack import building
 from graphcore.tf1.arrays.layout import identity, reshape
 from graphcore.tf1.calls import apply_one, named
 from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor, name_scope
@@ -41,7 +40,7 @@ def _counted(labels: Any, predictions: Any, thresholds: Sequence[float], weights
     tensor = convert_to_tensor(predictions)
     problem = constant("predictions must be in [0, 1]")
     inside = [reduce_all(apply_one("GreaterEqual", [tensor, 0.0], None)), reduce_all(apply_one("LessEqual", [tensor, 1.0], None))]
-    checks = [building(tensor.graph).apply_op("Assert", [is_inside, [problem, tensor]]) for is_inside in inside]
+    checks = [tensor.graph.building().apply_op("Assert", [is_inside, [problem, tensor]]) for is_inside in inside]
     with control_dependencies(checks):
         there, here, weights = compared(cast(convert_to_tensor(labels), bool_), cast(identity(tensor), float32), weights)
     limits = constant(np.array(thresholds, np.float32)[:, None])

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from graphcore.dtypes import DType, as_dtype, int64
 from graphcore.graph import Node, Tensor, get_default_graph
-from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.indexed_slices import IndexedSlices
@@ -68,7 +67,7 @@ class ConditionalAccumulatorBase:
         return self._apply(f"{self._prefix}AccumulatorSetGlobalStep", [step], {}, name)
 
     def _apply(self, op: str, inputs: list[Any], attrs: dict[str, Any], name: str | None) -> Node:
-        return building(self._accumulator_ref.graph).apply_op(op, [self._accumulator_ref, *inputs], attrs, name)
+        return self._accumulator_ref.graph.building().apply_op(op, [self._accumulator_ref, *inputs], attrs, name)
 
 
 class ConditionalAccumulator(ConditionalAccumulatorBase):

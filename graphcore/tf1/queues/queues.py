@@ -10,7 +10,6 @@ from graphcore.dtypes import as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.argument_errors import refuse
-from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, name_scope
@@ -110,7 +109,7 @@ class QueueBase:
         return outputs[0] if len(outputs) == 1 else list(outputs)
 
     def _apply(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], name: str) -> Node:
-        return building(self._queue_ref.graph).apply_op(op, [self._queue_ref, *inputs], attrs, name)
+        return self._queue_ref.graph.building().apply_op(op, [self._queue_ref, *inputs], attrs, name)
 
     def enqueue(self, vals: Any, name: str | None = None) -> Node:
         """A node that puts in an element, and waits for space.

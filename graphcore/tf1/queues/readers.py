@@ -8,7 +8,6 @@ from typing import Any
 from graphcore import dtypes
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.argument_errors import refuse
-from graphcore.graph.model.default_stack import building
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.queues.queues import QueueBase
@@ -45,7 +44,7 @@ class ReaderBase:
     def _apply(self, op: str, inputs: Sequence[Any], name: str | None) -> Node:
         handle = self._reader_ref
         version = "V2" if handle.dtype is dtypes.resource else ""
-        return building(handle.graph).apply_op(f"{op}{version}", [handle, *inputs], {}, name)
+        return handle.graph.building().apply_op(f"{op}{version}", [handle, *inputs], {}, name)
 
     def read(self, queue: Any, name: str | None = None) -> list[Tensor]:
         """The key and the value of the next record, two string scalars.

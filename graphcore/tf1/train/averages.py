@@ -9,7 +9,7 @@ from graphcore import dtypes
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
 from graphcore.tf1.framework import constant, convert_to_tensor, group, zeros
 from graphcore.tf1.math.elementwise import cast, minimum, pow  # noqa: A004 - TF1's name
 from graphcore.tf1.train.moving import move

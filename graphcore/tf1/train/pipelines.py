@@ -10,7 +10,6 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
-from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.arrays.layout import expand_dims, identity, squeeze
 from graphcore.tf1.arrays.layout import shape as shape_of
@@ -129,7 +128,7 @@ def string_input_producer(
     with name_scope(name or "input_producer") as scope:
         strings = convert_to_tensor(string_tensor, dtypes.string)
         some = apply_one("Greater", [apply_one("Size", [strings], None), 0], None)
-        checked = building(strings.graph).apply_op("Assert", [some, [constant(message)]])
+        checked = strings.graph.building().apply_op("Assert", [some, [constant(message)]])
         with control_dependencies([checked]):
             strings = identity(strings)
         return input_producer(

@@ -10,7 +10,7 @@ from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError
 from graphcore.graph import Graph, Tensor, as_constant_array, get_default_graph
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
 from graphcore.shapes import as_shape
 from graphcore.tf1.framework import add_to_collection, name_scope
 from graphcore.tf1.initializers import GlorotUniform, Zeros

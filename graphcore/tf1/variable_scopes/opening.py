@@ -11,7 +11,7 @@ from typing import Any
 from graphcore.brief import brief
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Graph, get_default_graph
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
 from graphcore.support.critical_section import critical_contextmanager
 from graphcore.tf1.variable_scopes.scope import AUTO_REUSE, Getter, OpenScopes, Reuse, VariableScope, open_scopes, refuse_partitioner
 
@@ -96,7 +96,7 @@ class variable_scope:  # noqa: N801 - TF1's name
                 scope = self._again(name_or_scope)
             else:
                 scope = self._within(
-                    opened, opened.unique(graph, self._default_name or "") if name_or_scope is None else name_or_scope, prefix
+                    opened, opened.unique(self._default_name or "", graph.cells) if name_or_scope is None else name_or_scope, prefix
                 )
             # A scope that is entered again belongs to the run that opened it first.
             inside = (opened if isinstance(name_or_scope, VariableScope) else opened.with_used(scope.name))._replace(current=scope)

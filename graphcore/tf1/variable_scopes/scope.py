@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, Self
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, get_default_graph
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
+from graphcore.graph.model.cells import CellOwnership
 from graphcore.source import current_run
 from graphcore.tf1.framework import get_collection
 from graphcore.tf1.variables.collections import GraphKeys
@@ -222,12 +223,11 @@ class OpenScopes(NamedTuple):
         """True if variables that exist are taken."""
         return bool(self.current.reuse)
 
-    def open_unnamed(self, graph: Graph, name: str) -> str:
-        """Note a scope within the current one as opened. Returns its full name, which is made unique among the opened ones."""
-        local = self.unique(graph, name)
+    def open_unnamed(self, name: str, cells: CellOwnership) -> tuple[str, Self]:
+        """Open a scope within the current one, with a name made unique. Returns its full name, and the scopes then."""
+        local = self.unique(name, cells)
         full = f"{self.current.name}/{local}" if self.current.name else local
-        outermost(graph).scopes.variables = self.with_used(full)
-        return full
+        return full, self.with_used(full)
 
     def snapshot(self) -> Self:
         """A copy that later changes do not affect."""
@@ -239,12 +239,12 @@ class OpenScopes(NamedTuple):
         use = ScopeUse("", 0) if run is None else ScopeUse(run.cell, run.execution)
         return self._replace(used={**self.used, name: self.used.get(name, frozenset()) | {use}})
 
-    def unique(self, graph: Graph, name: str) -> str:
+    def unique(self, name: str, cells: CellOwnership) -> str:
         """A name within the current scope that no scope has: `name`, `name_1`, ... without the prefix.
 
         Scopes that the last run of their cell did not open again do not count.
         """
-        last = graph.cells.last_runs
+        last = cells.last_runs
         taken = {used for used, runs in self.used.items() if any(last.get(run.cell, run.execution) == run.execution for run in runs)}
         prefix = f"{self.current.name}/" if self.current.name else ""
         number, candidate = 0, name

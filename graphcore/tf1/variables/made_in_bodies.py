@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor
 from graphcore.graph.building.colocation import variable_devices
-from graphcore.graph.model.default_stack import outermost, surrounding
+from graphcore.graph.graph import outermost, surrounding
 
 
 @contextmanager

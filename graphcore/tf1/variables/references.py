@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from graphcore.dtypes import resource
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
-from graphcore.graph.model.default_stack import outermost, surrounding
+from graphcore.graph.graph import outermost, surrounding
 from graphcore.graph.model.node import producers_of
 from graphcore.graph.model.search import reachable
 from graphcore.graph.tracing import FunctionGraph

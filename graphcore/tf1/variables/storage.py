@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
-from graphcore.graph.model.default_stack import surrounding
+from graphcore.graph.graph import surrounding
 from graphcore.plumbing import KEEPS_VALUE
 from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES
 

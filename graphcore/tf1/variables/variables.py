@@ -10,9 +10,8 @@ from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
-from graphcore.graph.model.default_stack import outermost, surrounding
-from graphcore.graph.model.node import no_value
-from graphcore.graph.model.operators import Operators
+from graphcore.graph.graph import outermost, surrounding
+from graphcore.graph.model.node import Operators, no_value
 from graphcore.shapes import Shape
 from graphcore.tf1.indexed_slices import indices_and_values
 from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES

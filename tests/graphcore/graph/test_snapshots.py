@@ -8,7 +8,7 @@ from hypothesis import given
 
 import graphcore as gc
 from graphcore.errors import FailedPreconditionError
-from graphcore.graph.editing.snapshot import Snapshot
+from graphcore.graph.snapshot import Snapshot
 from tests.graphcore.graph.example_graphs import everything, ranks_fit, registry
 from tests.graphcore.graph.random_edits import Edit, edits, picture, run_all
 

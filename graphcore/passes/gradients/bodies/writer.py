@@ -6,7 +6,7 @@ from graphcore.attrs import Attrs, AttrValue, TensorValue
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.dtypes import DType
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, with_chosen_device
-from graphcore.graph.building.device_functions import with_colocation
+from graphcore.graph.model.device_functions import with_colocation
 from graphcore.graph.model.node import NO_CONTROLS
 from graphcore.registry import OpRegistration
 from graphcore.source import caller_location, current_run

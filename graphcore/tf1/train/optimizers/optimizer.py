@@ -14,7 +14,7 @@ from graphcore.brief import brief
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor
-from graphcore.graph.model.default_stack import building, outermost
+from graphcore.graph.graph import outermost
 from graphcore.support.critical_section import critical_contextmanager
 from graphcore.tf1.arrays.layout import identity
 from graphcore.tf1.framework import control_dependencies, group, name_scope
@@ -93,7 +93,7 @@ class Optimizer(Slots):
         Raises:
             InvalidArgumentError: `loss` depends on none of the variables.
         """
-        graph = building(_checked_loss(loss).graph)
+        graph = _checked_loss(loss).graph.building()
         chosen = _chosen(loss, var_list)
 
         def build() -> Node:
@@ -143,7 +143,7 @@ class Optimizer(Slots):
             raise InvalidArgumentError(
                 f"gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH. Not {gate_gradients!r}"
             )
-        graph = building(_checked_loss(loss).graph)
+        graph = _checked_loss(loss).graph.building()
         chosen = _chosen(loss, var_list)
         variables = chosen.now()
         self._assert_valid_dtypes([loss])
@@ -187,7 +187,7 @@ class Optimizer(Slots):
         if not useful:
             names = ", ".join(f"'{variable.op.name}'" for variable in variables)
             raise InvalidArgumentError(f"No gradients provided for any variable: {names or 'none was given'}.")
-        graph = building(useful[0][1].graph)
+        graph = useful[0][1].graph.building()
         chosen = VariableChoice(outermost(graph), [variable for _, variable in useful])
 
         def build() -> Node:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
-from graphcore.graph.model.default_stack import outermost
+from graphcore.graph.graph import outermost
 from graphcore.shapes import Shape
 from graphcore.tf1.arrays.layout import shape
 from graphcore.tf1.framework import zeros
@@ -82,7 +82,7 @@ class Slots:
         scopes = graph.scopes.variables
         if scopes is None or prefix != scope_prefix(graph) or not scopes.shares:
             return f"{prefix}{var.op.name}/{op_name}", None
-        name = scopes.open_unnamed(graph, f"{var.op.name}/{op_name}")
+        name, outermost(graph).scopes.variables = scopes.open_unnamed(f"{var.op.name}/{op_name}", graph.cells)
         variable = graph.named_variables.get(name)
         return name, variable if variable is not None and is_in_graph(variable, graph) else None
 

@@ -10,7 +10,7 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import get_default_graph
-from graphcore.graph.building.device_functions import NewOperation, parsed_device
+from graphcore.graph.model.device_functions import NewOperation, parsed_device
 from graphcore.placement.device import Device
 from graphcore.shapes import as_shape
 

@@ -5,15 +5,13 @@ Nodes keep their identity, so that tensors held elsewhere stay valid.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphcore.graph.graph import Graph
 from graphcore.graph.model.journal import node_state, restore_nodes
 from graphcore.graph.model.node import Node
 from graphcore.support.critical_section import critical_section
 from graphcore.support.gc_pause import paused_collector
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
 
 class Snapshot:
@@ -47,7 +45,7 @@ class Snapshot:
             FailedPreconditionError: the graph is finalized.
         """
         graph = self.graph
-        graph.editor.refuse_finalized()
+        graph.refuse_finalized()
         graph.journal.atomically(self._restore)
 
     def _restore(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from graphcore.definitions import (
     NodeOut,
@@ -17,12 +16,10 @@ from graphcore.definitions import (
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
+from graphcore.graph.graph import Graph
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, absent_tensor
 from graphcore.graph.shapes.propagation import infer_downstream
 from graphcore.source import caller_location
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
 
 Source = Node | Tensor | NodeOut | None
 """An input: a node (its output `index`), a tensor, or a NodeOut that names a node which is added later."""

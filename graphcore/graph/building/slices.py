@@ -5,16 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from graphcore.graph.graph import Graph
-    from graphcore.graph.model.node import Tensor
+from graphcore.graph.building.apply import apply_op
+from graphcore.graph.model.node import Tensor
+from graphcore.graph.model.plain_graph import PlainGraph
 
 _NAME: Final = "strided_slice"
 _INT32: Final = np.iinfo(np.int32)
@@ -22,7 +21,7 @@ _INT64: Final = np.iinfo(np.int64)
 Place = tuple[Any, Any, Any]
 
 
-def sliced(graph: Graph, tensor: Tensor, key: Any) -> Tensor:
+def sliced(graph: PlainGraph, tensor: Tensor, key: Any) -> Tensor:
     """The part of `tensor` selected by `key`, with NumPy's rules: ints, slices, `...`, None, or a tuple.
 
     Ints may be scalar tensors of int32 or int64. The node is made in `graph`; if `key` is refused, nothing is made.
@@ -37,7 +36,7 @@ def sliced(graph: Graph, tensor: Tensor, key: Any) -> Tensor:
         places, masks = _read(tensor, entries)
         wide = _is_wide(places)
         bounds = [_vector(graph, [place[which] for place in places], wide) for which in range(3)]
-        return graph.apply_op("StridedSlice", [tensor, *bounds], masks, _NAME).outputs[0]
+        return apply_op(graph, "StridedSlice", [tensor, *bounds], masks, _NAME).outputs[0]
 
 
 def _read(tensor: Tensor, entries: Sequence[Any]) -> tuple[list[Place], dict[str, int]]:
@@ -86,7 +85,7 @@ def _index(tensor: Tensor, at: int, entry: Any) -> Any:
 
 
 def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "value_index")  # this module cannot import the class, which imports it
+    return isinstance(value, Tensor)
 
 
 def _is_wide(places: Sequence[Place]) -> bool:
@@ -97,19 +96,19 @@ def _is_wide(places: Sequence[Place]) -> bool:
     )
 
 
-def _vector(graph: Graph, numbers: Sequence[Any], wide: bool) -> Any:
+def _vector(graph: PlainGraph, numbers: Sequence[Any], wide: bool) -> Any:
     """The numbers as a value or, with tensors among them, packed."""
     dtype = np.int64 if wide else np.int32
     if all(isinstance(number, int) for number in numbers):
         return np.asarray(numbers, dtype)
     parts = [dtype(number) if isinstance(number, int) else _as_type(graph, number, dtype) for number in numbers]
-    return graph.apply_op("Pack", [parts], None, f"{_NAME}/stack").outputs[0]
+    return apply_op(graph, "Pack", [parts], None, f"{_NAME}/stack").outputs[0]
 
 
-def _as_type(graph: Graph, number: Tensor, dtype: Any) -> Tensor:
+def _as_type(graph: PlainGraph, number: Tensor, dtype: Any) -> Tensor:
     if number.dtype.base.as_numpy == dtype:
         return number
-    return graph.apply_op("Cast", [number], {"DstT": dtype}, f"{_NAME}/cast").outputs[0]
+    return apply_op(graph, "Cast", [number], {"DstT": dtype}, f"{_NAME}/cast").outputs[0]
 
 
 def _refused(tensor: Tensor, at: int, what: str) -> InvalidArgumentError:

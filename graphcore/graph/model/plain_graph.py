@@ -1,41 +1,86 @@
-"""Reading a graph: the read-only half of `Graph`."""
+"""The plain graph: nodes, edges, names and the rest of its state, behind one journal.
+
+It knows nothing above it. The rooms that infer, edit and build graphs work on a `PlainGraph`; `Graph` is the one that users make.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import msgspec
-
+from graphcore.attrs import AttrValue
 from graphcore.brief import brief
-from graphcore.definitions import GraphDef, NodeDef, VersionDef
-from graphcore.definitions.types import FixedAttrs, Nodes
-from graphcore.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from graphcore.definitions import PRODUCER_VERSION, FunctionDefLibrary, NodeDef, OpDef, VersionDef
+from graphcore.device_spec import DeviceSpec
+from graphcore.dtypes import DType
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
-from graphcore.graph.building.scopes import ScopeStack, ThreadScopes
-from graphcore.graph.default_session import evaluate
-from graphcore.graph.dimension_classes import dimension_classes
-from graphcore.graph.editing.editor import GraphEditor
-from graphcore.graph.model.edge import Edge
+from graphcore.graph.model.cells import CellOwnership
+from graphcore.graph.model.changes import Subscriber
 from graphcore.graph.model.edges import EdgeStore
-from graphcore.graph.model.journal import Journal
-from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.gradient_record import GradientRecord
+from graphcore.graph.model.journal import Attributes, Journal, Lists, Part, Table
+from graphcore.graph.model.names import NameTable
+from graphcore.graph.model.node import NO_CONTROLS, Edge, Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
+from graphcore.graph.model.scopes import ScopeStack, ThreadScopes
 from graphcore.graph.model.tensor_id import parse_tensor_name
-from graphcore.graph.shapes.live_refiner import LiveRefiner
-from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, Symbols, symbols_of
 from graphcore.registry import OpRegistration, OpRegistry
+from graphcore.source import SourceLocation
+from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_rlock
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from graphcore.graph.following.derivations import DerivationStore
+FINALIZED: Final = "The graph has been finalized and cannot be modified"
+_SOURCE_OP: Final = OpRegistration(OpDef(name="_Source"))
+_SINK_OP: Final = OpRegistration(OpDef(name="_Sink"))
 
 
-class GraphReader:
-    """The read-only interface of a graph.
+class Builder(Protocol):
+    """The `GraphBuilder` of a graph, as lower rooms know it: it adds nodes."""
+
+    def insert(
+        self,
+        definition: NodeDef | Mapping[str, AttrValue],
+        registration: OpRegistration,
+        inputs: list[Tensor],
+        controls: list[Node],
+        input_types: tuple[DType, ...],
+        output_types: tuple[DType, ...],
+        source: SourceLocation | None,
+        *,
+        name: str = "",
+        fits: bool = False,
+    ) -> Node:
+        """Add a node with resolved inputs."""
+
+
+class Editor(Protocol):
+    """The `GraphEditor` of a graph, as lower rooms know it: it changes nodes and edges."""
+
+    def remove_node(self, node: Node) -> None:
+        """See `Graph.remove_node`."""
+
+    def remove_all(self, nodes: Sequence[Node]) -> None:
+        """Remove nodes, consumers before producers if given in creation order."""
+
+    def update_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
+        """See `Graph.update_edge`."""
+
+    def set_requested_device(self, node: Node, spec: str | DeviceSpec) -> None:
+        """See `Graph.set_requested_device`."""
+
+
+class PlainGraph:
+    """Nodes and edges, with all that changes together with them.
+
+    Args:
+        registry: the registry of ops other than functions of its library (by default the global one), or a library to copy.
 
     Attributes:
         registry: the registry of ops other than functions of the library.
@@ -43,31 +88,101 @@ class GraphReader:
         versions: the producer of the graph, and its possible consumers.
         other_fields: further fields of the graph's file, serialised, to be written back.
         signatures: the signatures of a saved model, by name.
+        builder, editor: its parts that add nodes, and that change them.
     """
 
-    registry: OpRegistry
-    library: FunctionLibraryDefinition
-    versions: VersionDef
-    editor: GraphEditor
-    journal: Journal
-    edge_store: EdgeStore
-    refiner: LiveRefiner
-    source_node: Node
-    sink_node: Node
+    builder: Builder
+    editor: Editor
+    outer: PlainGraph | None = None
+    """The graph around a function's body while that is traced."""
+    place: str = ""
+    """The user's words for the body of a function, such as "the body of loop 'while'"."""
+    run_count: int = 0
+    """The number of runs of its sessions that have ended; other changes of their values count too."""
+    saver_nodes: frozenset[str] = frozenset()
+    """The names of the nodes by which a SavedModel saves and restores, and of those that run afterwards."""
     lock: threading.RLock
-    thread_scopes: ThreadScopes
-    other_fields: bytes
-    signatures: Mapping[str, Any]
-    collections: dict[str, list[Any]]
-    derivations: DerivationStore
-    node_store: NodeStore
+    """Held by the thread that changes the graph or reads several parts of it.
 
-    def settle(self) -> None:
-        """Rebuild nodes derived from changed ones: gradients, training steps, initializers, calls.
+    A body under construction shares the lock of the graph around it, so that no thread can hold one and wait for the other.
+    """
 
-        Sessions, views and writers of graphs call this first. Nodes that cannot be rebuilt are marked (`Node.error`) and refuse to run.
+    def __init__(self, registry: OpRegistry | FunctionLibraryDefinition | None = None) -> None:
+        self.library = FunctionLibraryDefinition.over(registry)
+        self.registry = self.library.default_registry
+        self.versions = VersionDef(producer=PRODUCER_VERSION)
+        self.seed: int | None = None
+        self.other_fields = b""
+        self.signatures: Mapping[str, Any] = {}
+        self.collections: dict[str, list[Any]] = {}
+        self.named_variables: dict[str, Any] = {}
+        self.gradient_records: dict[str, GradientRecord] = {}
+        self.names = NameTable()
+        self.thread_scopes = ThreadScopes()
+        self.cells = CellOwnership()
+        self.finalized = False
+        self.ranks_are_stale = False
+        self.lock = new_rlock()
+        self.edge_store = EdgeStore(self.lock)
+        self.node_store = NodeStore()
+        self.journal = Journal(self.node_store, self.edge_store, self._parts)
+        self.source_node = self._end(0, "_SOURCE", _SOURCE_OP)
+        self.sink_node = self._end(1, "_SINK", _SINK_OP)
+        self.names.take_all(["_SOURCE", "_SINK"])
+        self.edge_store.add_ends(self.source_node, self.sink_node)
+
+    def _end(self, number: int, name: str, registration: OpRegistration) -> Node:
+        definition = NodeDef(name, registration.op_def.name)
+        return Node(self, number, name, definition, registration, [], NO_CONTROLS, (), (), None)  # type: ignore[arg-type]  # it is a `Graph`
+
+    # ---- changes ---------------------------------------------------------------------------------------------------
+
+    def _parts(self) -> tuple[Part, ...]:
+        """The parts beside nodes and edges that transactions and undo restore."""
+        return (
+            Attributes(self, "versions", "seed", "other_fields", "signatures", "ranks_are_stale", "finalized"),
+            self.node_store,
+            Lists(self.collections),
+            Table(self.named_variables),
+            Table(self.gradient_records),
+            self.names,
+            self.cells,
+            self.library,
+        )
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` after each change with its record, in the changing thread.
+
+        Returns:
+            A function that unsubscribes.
         """
-        self.derivations.settle()
+        return self.journal.subscribe(subscriber)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make the changes of a `with` block atomic: after an error the graph is unchanged.
+
+        Subscribers are notified when the (outermost) block has succeeded.
+        """
+        return self.journal.transaction()
+
+    def refuse_finalized(self) -> None:
+        """Check that the graph is not read-only.
+
+        Raises:
+            FailedPreconditionError: it has been finalized.
+        """
+        if self.finalized:
+            raise FailedPreconditionError(FINALIZED)
+
+    def add_function_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
+        """Add the functions and gradients of `library`; equal ones may exist already.
+
+        Raises:
+            InvalidArgumentError: one conflicts with an existing one; nothing is added then.
+        """
+        with self.lock, critical_section:
+            self.refuse_finalized()
+            self.library.add_library(library)
 
     @property
     def version(self) -> int:
@@ -135,34 +250,18 @@ class GraphReader:
             node = node.node
         return isinstance(node, Node) and self.node_store.by_name.get(node.name) is node
 
-    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
-        """The graph with its function library as a value.
-
-        Args:
-            from_version: must be None.
-            add_shapes: put the shapes of the outputs of each node into its attr `_output_shapes`.
-
-        Raises:
-            UnimplementedError: only a part of the nodes is asked for.
-        """
-        if from_version is not None:
-            raise UnimplementedError(
-                f"as_graph_def gives all nodes, not those since a version: required None as from_version, got {from_version}"
-            )
-        self.settle()
-        with self.lock:
-            shared: dict[int, FixedAttrs] = {}
-            nodes = Nodes([_definition(node, shared, add_shapes=add_shapes) for node in self.node_store.by_name.values()])
-            return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
-
     @property
     def scopes(self) -> ScopeStack:
         """The scopes of this thread for new nodes."""
         return self.thread_scopes.here
 
-    def evaluate(self, what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
-        """Compute `what` in `session` or the default session."""
-        return evaluate(what, feed_dict, session)
+    def overridden_gradients(self) -> Mapping[str, str]:
+        """The names of the gradients of new nodes by op, where `gradient_override_map` gives them others."""
+        return self.scopes.gradients
+
+    def wait_outside(self, node: Node) -> bool:  # noqa: ARG002 - see `FunctionGraph.wait_outside`
+        """False: only the bodies of functions have nodes outside that they can wait for."""
+        return False
 
     # ---- by name, by id --------------------------------------------------------------------------------------------
 
@@ -235,7 +334,7 @@ class GraphReader:
             NotFoundError: no such name.
         """
         convert = getattr(obj, "as_graph_element", None)
-        if callable(convert) and not isinstance(obj, GraphReader):
+        if callable(convert) and not isinstance(obj, PlainGraph):
             obj = convert()
         if isinstance(obj, str):
             return self.get_tensor_by_name(obj) if ":" in obj else self.get_operation_by_name(obj)
@@ -326,34 +425,6 @@ class GraphReader:
         """The consumers of `tensor`, each with the input slot."""
         return [(edge.dst, edge.dst_input) for edge in self.edge_store.out_edges(tensor.node) if edge.src_output == tensor.index]
 
-    def dimension_classes(self, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
-        """The classes of equal dimensions, which a view highlights together.
-
-        Args:
-            names: the tensors; all by default.
-
-        Returns:
-            For each tensor of known rank a number for each dimension. Equal numbers: one dimension, passed from op to op or found to be
-            equal by a merge. Sizes that merely happen to be equal have different numbers.
-        """
-        return dimension_classes(self, names)
-
-    def symbols(self) -> Symbols:
-        """The names of unknown sizes of a graph made with `infer="symbolic"`; empty for others."""
-        return symbols_of(self)
-
-    def size_texts(self, tensor: Tensor) -> list[str]:
-        """The sizes of a tensor of known rank as text: a number, `?`, or the name of an unknown size."""
-        handles, sizes = tensor.node.output_handles, tensor.shape.dims or ()
-        if None not in sizes or not isinstance(self.refiner, SymbolicRefiner) or tensor.index >= len(handles):
-            return ["?" if size is None else str(size) for size in sizes]
-        symbols = self.symbols()
-        return [symbols.text(dim) for dim in handles[tensor.index].dims or ()]
-
-    def shape_text(self, tensor: Tensor) -> str:
-        """The shape of a tensor as text, with names in symbolic graphs: `[batch,2*n1+1]`."""
-        return "?" if tensor.shape.dims is None else f"[{','.join(self.size_texts(tensor))}]"
-
     def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
         """The items of a collection with nodes that are still in the graph, as a new list.
 
@@ -375,17 +446,3 @@ class GraphReader:
             NotFoundError: there is neither.
         """
         return self.library.look_up(op)
-
-
-def _definition(node: Node, shared: dict[int, FixedAttrs], *, add_shapes: bool) -> NodeDef:
-    """The definition of a node with attrs that do not change, which nodes share as they do in the graph."""
-    definition = node.node_def
-    if add_shapes and node.outputs:
-        shapes = tuple([tensor.shape for tensor in node.outputs])
-        return msgspec.structs.replace(definition, attr=FixedAttrs({**definition.attr, "_output_shapes": shapes}))
-    if type(definition.attr) is FixedAttrs:
-        return definition
-    attrs = shared.get(id(definition.attr))
-    if attrs is None:
-        attrs = shared[id(definition.attr)] = FixedAttrs(definition.attr)
-    return msgspec.structs.replace(definition, attr=attrs)
