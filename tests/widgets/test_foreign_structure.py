@@ -297,3 +297,50 @@ def test_a_closed_module_says_which_blocks_it_mostly_consists_of() -> None:
         x = b.add("f.Exp", b.linear(x, f"{side}.{len(b.nodes)}", around), modules=around)
     scene = build_scene(lower(b.done(x)), SceneState(auto_boxes=5))
     assert [node.detail for node in scene.nodes if node.count > 1] == ["layers Layer ×4"] * 2
+
+
+def blocks(b: Builder, x: str, path: str, kind: str, count: int, around: tuple[ModuleCall, ...]) -> str:
+    """Blocks of a list, each with a module inside."""
+    for number in range(count):
+        outer = (*around, ModuleCall(f"{path}.{number}", kind))
+        inner = (*outer, ModuleCall(f"{path}.{number}.mlp", "MLP"))
+        y = b.add("f.LayerNormalization", x, modules=outer)
+        for op in ("f.Gelu", "f.Sigmoid"):
+            y = b.add(op, b.linear(y, f"{path}.{number}.{op}", inner), modules=inner)
+        x = b.add("f.Add", x, y, modules=outer)
+    return x
+
+
+def test_stages_that_lie_in_a_list_are_not_one_repeat() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for stage in range(3):
+        around = (ModuleCall("features", "Sequential"), ModuleCall(f"features.{2 * stage}", "Sequential"))
+        x = blocks(b, x, f"features.{2 * stage}", "Block", 3, around)
+        merging = (around[0], ModuleCall(f"features.{2 * stage + 1}", "Merging"))
+        x = b.add("f.Concat", b.linear(x, f"merging{stage}", merging), modules=merging)
+    assert repeats(pictured(b.done(x), "features/")) == [("layer Block", 3)] * 3
+
+
+def test_two_towers_of_other_classes_are_not_one_repeat() -> None:
+    b = Builder()
+    root = (ModuleCall("model", "Model"),)
+    ends = []
+    for word, kind in (("text", "TextTower"), ("vision", "VisionTower")):
+        x = blocks(b, b.add("f.Input", name=f"{word}_in"), f"model.{word}.layers", "Layer", 4, (*root, ModuleCall(f"model.{word}", kind)))
+        x = b.linear(x, f"model.{word}_head", root)
+        ends.append(b.add("f.Div", x, b.add("f.ReduceSum", x, modules=root), modules=root))
+    scene = pictured(b.done(b.add("f.MatMul", *ends, modules=root)))
+    assert repeats(scene) == [("layers Layer", 4)] * 2
+
+
+def test_inputs_and_outputs_stay_beside_groups_of_ops_without_names() -> None:
+    b = Builder()
+    tracks = [b.add("f.Input", name=name) for name in ("image", "depth", "scale")]
+    ops = ("f.Conv", "f.Mul", "f.Relu", "f.Tanh", "f.MaxPool", "f.Sigmoid", "f.Concat")
+    for number in range(90):
+        own = number % 2 if number % 15 > 11 else number % 3
+        tracks[own] = b.add(ops[number * number % 7], tracks[own], tracks[(own + 1) % 3 if number % 15 < 12 else 1 - own])
+    scene = pictured(b.done(b.add("f.Concat", *tracks)))
+    assert {"image", "depth", "scale", "result"} <= {node.id for node in scene.nodes}
+    assert any(node.count > 5 for node in scene.nodes)
