@@ -20,6 +20,8 @@ from graphcore.definitions.wire.saved_model import INIT_SIGNATURE
 from graphcore.difference import GraphDiff
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
 from graphcore.graph import Graph
+from graphcore.release import package_version
+from graphcore.shell_completion import SHELLS, completion_script
 
 _COMMANDS: Final = {
     "view": "write an interactive page that opens without a network",
@@ -27,13 +29,43 @@ _COMMANDS: Final = {
     "inspect": "print what a file holds",
     "diff": "print what is different in a second file",
     "lab": "open JupyterLab, where %%load_ext kernelext shows graphs beside the cells",
+    "completion": "print a script that completes this command in a shell",
 }
-_EXAMPLES: Final = """examples:
+_EXAMPLES: Final = {
+    "": """
   {program} resnet50.onnx                 view a model in the browser
   {program} view model.pt2 -o model.svg   draw it to a file
-  {program} stats model.tflite            how large it is
-  {program} diff before.pb after.pb       what has changed
-"""
+  {program} stats model.tflite            print how large it is
+  {program} diff before.pb after.pb       print what has changed
+  {program} lab                           open JupyterLab
+""",
+    "view": """
+  {program} view model.onnx                  write model.onnx.html, and open it
+  {program} view model.onnx -o model.svg     draw the first picture to a file
+  {program} view saved_model --tags serve    one graph of a SavedModel
+  {program} view model.onnx --serve          show it anew whenever the file changes
+""",
+    "stats": """
+  {program} stats resnet50.onnx
+""",
+    "inspect": """
+  {program} inspect checkpoint.safetensors
+  {program} inspect graph.pb
+""",
+    "diff": """
+  {program} diff float.onnx int8.onnx
+  {program} diff before.pb after.pb -o changes.html
+""",
+    "lab": """
+  {program} lab
+  {program} lab notebook.ipynb --port 9000
+""",
+    "completion": """
+  eval "$(graphloupe completion bash)"          in ~/.bashrc
+  eval "$(graphloupe completion zsh)"           in ~/.zshrc, after compinit
+  graphloupe completion fish | source           in ~/.config/fish/config.fish
+""",
+}
 _MOST_SCOPES: Final = 20
 
 
@@ -65,13 +97,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
         description="Shows graphs and models of TensorFlow, ONNX, PyTorch, JAX, Keras, TFLite and others. A file alone is viewed.",
-        epilog=_EXAMPLES.format(program=program),
+        epilog=_examples("", program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"graphloupe {package_version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str) -> argparse.ArgumentParser:
+        words, style = _COMMANDS[name], argparse.RawDescriptionHelpFormatter
+        return commands.add_parser(name, help=words, description=words, epilog=_examples(name, program), formatter_class=style)
+
     for name in ("view", "stats", "inspect"):
-        words = _COMMANDS[name]
-        command = commands.add_parser(name, help=words, description=words)
+        command = add(name)
         command.add_argument(
             "file", type=Path, help="a graph of TensorFlow, or a model of another framework: ONNX, PyTorch, Keras, TFLite, ..."
         )
@@ -81,21 +118,27 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("-o", "--output", type=Path, help=words)
             command.add_argument("--serve", action="store_true", help="show it in a browser instead, anew whenever the file changes")
             command.add_argument("--port", type=int, default=0, help="with --serve, the port; any free one by default")
-    words = _COMMANDS["diff"]
-    command = commands.add_parser("diff", help=words, description=words)
+    command = add("diff")
     command.add_argument("file", type=Path, metavar="A", help="the earlier graph file")
     command.add_argument("other", type=Path, metavar="B", help="the later graph file")
     command.add_argument("-o", "--output", "--out", type=Path, help="draw it as well, to this file: .html, .svg, .dot, .mmd or .txt")
-    words = _COMMANDS["lab"]
-    command = commands.add_parser("lab", help=words, description=words)
+    command = add("lab")
     command.add_argument("options", nargs=argparse.REMAINDER, help="options of JupyterLab, such as a notebook or --port")
+    command = add("completion")
+    command.add_argument("shell", choices=SHELLS, help="the shell")
     return parser
+
+
+def _examples(command: str, program: str) -> str:
+    return f"examples:{_EXAMPLES[command].format(program=program)}"
 
 
 def _run(options: argparse.Namespace) -> str:
     """Run a command. Returns the text to print."""
     if options.command == "lab":
         return _lab(options.options)
+    if options.command == "completion":
+        return completion_script(options.shell, _parser(), "graphloupe")
     path: Path = options.file
     if options.command == "diff":
         diff = graph_diff(path, options.other)

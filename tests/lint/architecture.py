@@ -34,6 +34,7 @@ LAYERS = (
         "plumbing",
         "release",
         "remarks",
+        "shell_completion",
         "dtypes",
         "dimension",
         "shapes",
