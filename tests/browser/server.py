@@ -57,11 +57,12 @@ def stop_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def install_shared_data(home: Path) -> None:
-    """Copy the files that the wheel installs for JupyterLab to the data folder of `home`."""
+    """Copy the files that the wheel installs for JupyterLab to the folders of `home`."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     shared: dict[str, str] = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
     for source, target in shared.items():
-        path = home / "data" / Path(target).relative_to("share/jupyter")
+        kind, _, rest = target.partition("/jupyter/")
+        path = home / {"share": "data", "etc": "config"}[kind] / rest
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / source, path)
 

@@ -113,7 +113,9 @@ const standalone = await bundle({ ...viewer, entryPoints: ["src/shell/standalone
 const scripts = { SCRIPTS_VERSION: JSON.stringify(hash(Object.values(versions).join(""))) };
 const labextension = await bundle({ entryPoints: ["src/shell/labextension.ts"], format: "iife" }, versions, scripts);
 // JupyterLab keeps a script under its address for ten years: another build has another address.
-const { version, license, description } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
+const { license, description } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
+const release = await readFile(join(here, "..", "..", "graphcore", "release.py"), "utf8");
+const [, version] = release.match(/package_version = "(.+?)"/);
 const load = `static/remoteEntry.js?v=${hash(labextension)}`;
 const build = { load, extension: "./extension", mimeExtension: "./mimeExtension" };
 const extensionFile = { name: "graphloupe", version, description, license, jupyterlab: { _build: build } };

@@ -5,6 +5,7 @@ The wheel is built from what git tracks, so that a file which is only on this ma
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,11 +14,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTICES = ".dist-info/licenses/widgets/static/THIRD_PARTY.md"
+DATA = re.compile(r"\.data/data/(share/jupyter/labextensions|etc/jupyter/jupyter_server_config\.d)/")
 PIP = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 # Runs in the empty environment. Nothing of the checkout is importable there, and no extra is installed.
 USE = """
-import importlib.metadata, importlib.resources, json, sys
+import importlib.metadata, importlib.resources, importlib.util, json, sys
 from pathlib import Path
 import numpy as np
 import graphcore as gc
@@ -36,6 +38,10 @@ with gc.Session() as session:
     value, slope = session.run([y, gradient], {x: np.eye(3, dtype=np.float32)})
 assert value.shape == (3, 2) and np.allclose(value, 0.5), value
 assert slope.shape == (3, 2)
+
+server = json.loads((Path(sys.prefix) / "etc" / "jupyter" / "jupyter_server_config.d" / "graphloupe.json").read_text())
+(module,) = server["ServerApp"]["jpserver_extensions"]
+assert importlib.util.find_spec(module), module
 
 extension = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "graphloupe"
 entry = json.loads((extension / "package.json").read_text())["jupyterlab"]["_build"]["load"]
@@ -69,7 +75,7 @@ def check_contents(wheel: Path) -> None:
     """The wheel has the three packages, JupyterLab's extension, the viewer's build and the licences only."""
     archive = zipfile.ZipFile(wheel)
     names = archive.namelist()
-    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name and ".data/data/share/jupyter/labextensions/" not in name}
+    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name and not DATA.search(name)}
     if tops != {"graphcore", "widgets", "kernelext"}:
         raise SystemExit(f"the wheel's top-level folders are {sorted(tops)}")
     if any(name.startswith("widgets/js/") for name in names):
@@ -97,7 +103,10 @@ def main() -> None:
         python = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
         run([python, *PIP, "install", wheel], folder)
         run([python, "-W", "error", "-c", USE], empty)
-        run([python.parent / "graphloupe", "--help"], empty)
+        program = python.parent / "graphloupe"
+        run([program, "--version"], empty)
+        run([program, "view", ROOT / "tests" / "data" / "while_v1.pb", "-o", "model.html"], empty)
+        run([program, "stats", ROOT / "tests" / "data" / "mobilenetv2.pb"], empty)
 
 
 if __name__ == "__main__":

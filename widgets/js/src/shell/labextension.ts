@@ -1,9 +1,11 @@
-// The extension of JupyterLab and Notebook 7: a MIME renderer, and a plugin for side panels.
+// The extension of JupyterLab and Notebook 7: a MIME renderer and plugins.
 // A container of module federation that needs no webpack.
 import { checkedPicture } from "./checked_picture";
 import type { FindScript } from "./local_host";
+import { modelPlugins } from "./model_files";
 import { SIDE_PANEL_PLUGIN } from "./notebook7";
 import { SavedPictureView } from "./saved_picture";
+import { type ShareScope, sharing } from "./shared_modules";
 
 declare const SCRIPTS_VERSION: string;
 
@@ -19,9 +21,6 @@ interface LuminoWidget {
 }
 
 type LuminoModule = { readonly Widget: new () => LuminoWidget };
-
-/** The shared modules of the page, by name and version. */
-type ShareScope = Readonly<Record<string, Readonly<Record<string, { get(): Promise<() => unknown> }>>>>;
 
 interface MimeModel {
   readonly data: Readonly<Record<string, unknown>>;
@@ -43,9 +42,9 @@ const findScript: FindScript = async (name) => {
 
 /** The extension, with JupyterLab's own class of widgets. */
 async function mimeExtension(): Promise<object> {
-  const [lumino] = Object.values(shared["@lumino/widgets"] ?? {});
+  const lumino = await sharing(shared)("@lumino/widgets");
   if (!lumino) throw new Error("JupyterLab shares no @lumino/widgets");
-  const { Widget } = (await lumino.get())() as LuminoModule;
+  const { Widget } = lumino as LuminoModule;
 
   class Renderer extends Widget {
     readonly #sanitizer: RendererOptions["sanitizer"];
@@ -87,7 +86,8 @@ const container = {
     shared = scope;
   },
   get: async (module: string): Promise<() => object> => {
-    const found = module === "./extension" ? SIDE_PANEL_PLUGIN : await mimeExtension();
+    const found =
+      module === "./extension" ? [SIDE_PANEL_PLUGIN, ...(await modelPlugins(sharing(shared)))] : await mimeExtension();
     return () => found;
   },
 };

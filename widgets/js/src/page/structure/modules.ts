@@ -94,16 +94,15 @@ export class Modules {
   /**
    * A part in pieces, where modules say more than ops.
    *
-   * Instances whose modules are mostly of other classes are no repeat, nor are stages, each a list of blocks itself. Without instances, each of some neighbours that are modules of one list is
+   * Instances whose modules are mostly of other classes are no repeat. Without instances, each of some neighbours that are modules of one list is
    * a piece by itself.
    */
   #atModules({ span, instances }: Part): Part[] {
     const { start, stop } = span;
     if (instances.length > 0) {
-      const [usual, ...others] = instances.map((each) => this.#classesIn(each)).reverse();
-      const areAlike = usual === undefined || others.every((each) => 2 * commonTotal(usual, each) >= totalOf(each));
-      const hasStages = range(start, stop).some((place) => this.#isStage(this.#path(spanOf(place, place + 1))));
-      if (areAlike && !hasStages) return [partOf(span, instances)];
+      const [usual, ...others] = instances.map((each) => new Counter(this.#kindsIn(each))).reverse();
+      if (usual === undefined || others.every((each) => 2 * commonTotal(usual, each) >= totalOf(each)))
+        return [partOf(span, instances)];
       return range(start, stop).map((place) => partOf(spanOf(place, place + 1)));
     }
     const kinds = range(start, stop).map((place) => this.#inList(spanOf(place, place + 1)));
@@ -125,23 +124,10 @@ export class Modules {
     return paths.map((path) => this.#classes.get(path) ?? "");
   }
 
-  /** The numbers of operations in modules of each class just below what is around. */
-  #classesIn({ start, stop }: Span): Counter {
-    const classes = new Counter();
-    for (const place of range(start, stop))
-      for (const kind of this.#kindsIn(spanOf(place, place + 1))) classes.add(kind, totalOf(at(this.#ops, place)));
-    return classes;
-  }
-
-  /** True for a container of several modules of one class, which have modules themselves. */
-  #isStage(path: string): boolean {
-    return CONTAINERS.has(this.#classes.get(path) ?? "Other") && stagesOf(this.#classes).has(path);
-  }
-
   /** The module with several ops that an interval is, without its number in a list; "" if it is none. */
   #inList(span: Span): string {
     const path = this.#path(span);
-    const kind = LISTED.test(path) && !this.#isStage(path) ? this.#kindAt(path) : undefined;
+    const kind = LISTED.test(path) ? this.#kindAt(path) : undefined;
     return kind !== undefined && this.#isLarge(span) ? `${path.replace(LISTED, "")} ${kind}` : "";
   }
 
@@ -180,19 +166,4 @@ export class Modules {
       nodes.filter((node) => !this.#serving.has(node.name) && !isPlumbing(node)).map(({ name }) => name),
     );
   }
-}
-
-const stages = new WeakMap<ReadonlyMap<string, string>, ReadonlySet<string>>();
-
-/** The paths of modules in which several of one class have modules themselves. */
-function stagesOf(classes: ReadonlyMap<string, string>): ReadonlySet<string> {
-  const made = stages.get(classes);
-  if (made) return made;
-  const above = (path: string): string => path.slice(0, Math.max(path.lastIndexOf("/"), 0));
-  const parents = new Set([...classes.keys()].map(above));
-  const blocks = [...classes].filter(([path, kind]) => parents.has(path) && !CONTAINERS.has(kind));
-  const { counts } = new Counter(blocks.map(([path, kind]) => `${above(path)}\n${kind}`));
-  const found = new Set([...counts].filter(([, count]) => count > 1).map(([key]) => key.slice(0, key.indexOf("\n"))));
-  stages.set(classes, found);
-  return found;
 }
