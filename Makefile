@@ -14,6 +14,7 @@ VENV ?= .venv
 ORACLE_VENV ?= .venv-oracle
 GRADERS_VENV ?= .venv-graders
 FRAMEWORKS_VENV ?= .venv-frameworks
+DOCS_VENV ?= .venv-docs
 LOWEST_VENV := .venv-lowest
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check --quiet
@@ -34,7 +35,7 @@ AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 # Compiled modules are kept, whatever the user's setting: hundreds of processes of the tests import the same ones.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help lab test slow unit lowest lowest-environment bench bench-views bench-gpu gpu-wheels oracle graders frameworks fuzz op-index lint format types front notebooks course wheel clean
+.PHONY: help lab test slow unit lowest lowest-environment bench bench-views bench-gpu gpu-wheels oracle graders frameworks fuzz op-index lint format types front notebooks course docs wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +78,13 @@ $(FRAMEWORKS_VENV)/.ready: tests/frameworks/requirements.txt | $(VENV)/.dev
 	$(FRAMEWORKS_VENV)/bin/python $(PIP) install -r tests/frameworks/requirements.txt
 	@touch $@
 
+# Contains $(VENV) as well, for the packages that the pages are made from.
+$(DOCS_VENV)/.ready: pyproject.toml | $(VENV)/.dev
+	$(BIN)/python -m venv $(DOCS_VENV)
+	$(BIN)/python tests/support/tools/share_packages.py $(DOCS_VENV)/bin/python
+	$(DOCS_VENV)/bin/python $(PIP) install -e '.[docs]'
+	@touch $@
+
 # ---- for users -------------------------------------------------------------------------------------------------------
 
 lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
@@ -109,6 +117,9 @@ notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 
 course: $(VENV)/.dev ## Execute the notebooks of the course and write their outputs and solutions (ARGS="02 03" chooses)
 	$(BIN)/python -m tests.support.tools.course $(ARGS)
+
+docs: $(DOCS_VENV)/.ready ## Build the site of the documentation in build/docs
+	$(DOCS_VENV)/bin/python -m tests.support.site $(ARGS)
 
 oracle: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Compare with TensorFlow
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(IN_WORKERS) -m oracle $(ARGS)
@@ -158,5 +169,5 @@ wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, u
 	$(BIN)/python tests/support/tools/wheel_smoke.py
 
 clean: ## Remove environments and everything generated
-	rm -rf $(VENV) $(ORACLE_VENV) $(GRADERS_VENV) $(FRAMEWORKS_VENV) $(LOWEST_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
+	rm -rf $(VENV) $(ORACLE_VENV) $(GRADERS_VENV) $(FRAMEWORKS_VENV) $(DOCS_VENV) $(LOWEST_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import ViewportSize, expect
@@ -13,8 +12,9 @@ from tests.browser.conftest import Lab
 from tests.browser.function_panel import FunctionPanel
 from tests.browser.graph_panel import GraphPanel, wait_still
 from tests.browser.notebook_page import NotebookPage
+from tests.support.readme import example_of_the_readme
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
 LAPTOP: ViewportSize = {"width": 1366, "height": 768}
 OVERLAYS = ".gl-legend, .gl-minimap, .gl-way, .gl-zoom"
 CELLS = [
@@ -38,8 +38,7 @@ FunctionView(gc.parse_function(\"\"\"SquarePlusOne[T:{float, double, int32, int6
 @pytest.fixture
 def laptop(lab: Lab) -> Iterator[NotebookPage]:
     """A notebook with the README's example and further cells, on a small screen."""
-    example = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[:2]
-    notebook = lab.open_cells([*example, *CELLS])
+    notebook = lab.open_cells([START, example_of_the_readme(), *CELLS])
     size = notebook.page.viewport_size
     assert size is not None
     notebook.page.set_viewport_size(LAPTOP)

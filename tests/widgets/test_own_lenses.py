@@ -48,12 +48,12 @@ def test_a_function_that_classifies_nodes_is_a_lens_with_marks_and_a_legend(two_
     assert found.note == ""
 
 
-def test_the_example_of_the_contributors_guide_is_a_lens(two_nodes: gc.Graph, own_lens: Callable[..., object]) -> None:
-    guide = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = guide.partition("## Adding a lens")[2].partition("\n## ")[0]
+def test_the_example_of_the_how_to_is_a_lens(two_nodes: gc.Graph, own_lens: Callable[..., object]) -> None:
+    guide = (Path(__file__).parents[2] / "notebooks" / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
+    section = guide.partition("## Add a lens")[2].partition("\n## ")[0]
     (example,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     assert len(example.splitlines()) <= 10
-    exec(compile(example, "CONTRIBUTING.md", "exec"), {})
+    exec(compile(example, "extend.md", "exec"), {})
     scene = build_scene(two_nodes)
     assert lens_of(scene, "fan_in").title == "Fan-in"
     assert {node.id: node.lenses["fan_in"].text for node in scene.nodes if "fan_in" in node.lenses} == {"y": "1 inputs"}

@@ -1,4 +1,4 @@
-"""The frontend in CONTRIBUTING.md, installed by its entry point."""
+"""The frontend in the how-to about extensions, installed by its entry point."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import graphcore as gc
 from graphcore.frontends.sources import frontends, kinds
 
-GUIDE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[3] / "notebooks" / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The README's table of ops, made from the registry. `python -m tests.support.tools.op_table` writes it."""
+"""The table of ops in the docs, made from the registry. `python -m tests.support.tools.op_table` writes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import graphcore as gc
 from graphcore.opset.op_modules import OP_MODULES
 
 ROOT: Final = Path(__file__).parents[3]
-README: Final = ROOT / "README.md"
+PAGE: Final = ROOT / "notebooks" / "docs" / "ops.md"
 BEGIN: Final = "<!-- ops: made by python -m tests.support.tools.op_table -->"
 END: Final = "<!-- end of ops -->"
 
@@ -75,7 +75,7 @@ def table() -> str:
 
 
 def with_table(text: str) -> str:
-    """A README's text with the current table between the markers.
+    """A page's text with the current table between the markers.
 
     Raises:
         ValueError: the markers are missing.
@@ -85,4 +85,4 @@ def with_table(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""The site of the documentation: sources, generated pages, build and checks."""
