@@ -48,6 +48,22 @@ def whisper() -> tuple[Any, tuple[Any, ...]]:
     return Hidden(transformers.WhisperModel(config), "input_features"), (torch.zeros(1, 20, 100), *IDS)
 
 
+def clip() -> tuple[Any, tuple[Any, ...]]:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32, "projection_dim": 8}
+    text = {**sizes, "vocab_size": 100, "max_position_embeddings": 16, "eos_token_id": 2}
+    config = transformers.CLIPConfig(text_config=text, vision_config={**sizes, "image_size": 64, "patch_size": 16}, projection_dim=8)
+
+    class Scores(torch.nn.Module):  # type: ignore[misc]  # torch is not imported by name
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = transformers.CLIPModel(config)
+
+        def forward(self, ids: Any, image: Any) -> Any:
+            return self.model(input_ids=ids, pixel_values=image).logits_per_image
+
+    return Scores(), (*IDS, *IMAGE)
+
+
 def t5() -> tuple[Any, tuple[Any, ...]]:
     config = transformers.T5Config(**SPECIAL, d_model=16, d_kv=8, d_ff=32, num_layers=4, num_heads=2)
     return Hidden(transformers.T5Model(config), "input_ids"), (*IDS, *IDS)
@@ -60,6 +76,9 @@ MODELS: Final[dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]]] = {
     "vit": lambda: (timm.create_model("vit_tiny_patch16_224", img_size=64), IMAGE),
     "unet": lambda: (UNet(), IMAGE),
     "detector": lambda: (Detector(), IMAGE),
+    "swin": lambda: (torchvision.models.swin_t(), IMAGE),
+    "convnext": lambda: (torchvision.models.convnext_tiny(), IMAGE),
+    "clip": clip,
     "whisper": whisper,
     "t5": t5,
 }
@@ -116,6 +135,21 @@ def test_whisper_is_layers_of_an_encoder_and_of_a_decoder(scene_of: Callable[[st
     scene = scene_of("whisper", exporter)
     assert sorted(repeats(scene)) == [("layers WhisperDecoderLayer", 4), ("layers WhisperEncoderLayer", 4)]
     assert {"encoder WhisperEncoder", "decoder WhisperDecoder"} <= {group.label for group in scene.groups}
+
+
+@pytest.mark.parametrize(
+    ("name", "block", "counts"), [("swin", "SwinTransformerBlock", (2, 2, 6, 2)), ("convnext", "CNBlock", (3, 3, 9, 3))]
+)
+def test_stages_are_boxes_of_their_blocks(scene_of: Callable[[str, str], Scene], name: str, block: str, counts: tuple[int, ...]) -> None:
+    stages = repeats(scene_of(name, "export"))
+    assert len(stages) > 1
+    assert stages == [(f"layer {block}", count) for count in counts[-len(stages) :]]
+
+
+def test_clip_is_two_towers(scene_of: Callable[[str, str], Scene]) -> None:
+    scene = scene_of("clip", "export")
+    assert not repeats(scene)
+    assert {"vision_model CLIPVisionModel", "text_model CLIPTextModel"} <= {node.label for node in scene.nodes}
 
 
 def test_t5_is_blocks_although_all_take_the_bias_of_the_first(scene_of: Callable[[str, str], Scene]) -> None:
