@@ -49,7 +49,7 @@ def test_what_is_written_is_read_in_every_type_and_shape(tmp_path: Path) -> None
     assert b"scalar (DT_FLOAT) []\n" in reader.debug_string()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, data: Any) -> None:
     values = {"a": np.arange(40.0), "b/c": np.array([b"one", b"two"], object), "d": np.array(7)}

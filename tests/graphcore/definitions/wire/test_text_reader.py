@@ -53,7 +53,7 @@ def skips_lists() -> bool:
 SKIPS_LISTS = skips_lists()
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.integers(0, 2**64))
 def test_what_protobuf_prints_is_read(seed: int) -> None:
     rng = random.Random(seed)
@@ -61,7 +61,7 @@ def test_what_protobuf_prints_is_read(seed: int) -> None:
     assert same(ours(printed(message, rng), type(message)()), message)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.integers(0, 2**64))
 def test_a_damaged_text_is_taken_or_refused_as_protobuf_does_and_at_the_same_place(seed: int) -> None:
     rng = random.Random(seed)

@@ -119,10 +119,15 @@ def check(make: Made, wanted: Callable[[float], list[float]]) -> None:
         assert rows == [pytest.approx(wanted(element), rel=1e-4) for element in (1.0, 2.0)], engine
 
 
-KINDS = [branch, case, switch, loop, call, pure_branch_in_branch, pure_loop_in_branch, branch_in_loop, pure_branch_in_call, mapped, scanned]
+NESTED = [pure_branch_in_branch, pure_loop_in_branch, branch_in_loop, pure_branch_in_call, mapped, scanned]
+KINDS = [branch, case, switch, loop, call, *NESTED]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def name_of(kind: Callable[..., object]) -> str:
+    return kind.__name__
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_gradients_taken_apart_share_one_run_of_the_effects(kind: Callable[..., list[Tensor]]) -> None:
     def make(t: Tensor, u: Tensor, following: Callable[[], Tensor]) -> list[Tensor]:
         a, b = kind(t, u, following)
@@ -131,7 +136,7 @@ def test_gradients_taken_apart_share_one_run_of_the_effects(kind: Callable[..., 
     check(make, lambda element: [math.tanh(element * T), *slopes(element)])
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_gradients_in_two_bodies_share_one_run_of_the_effects_outside(kind: Callable[..., list[Tensor]]) -> None:
     def make(t: Tensor, u: Tensor, following: Callable[[], Tensor]) -> list[Tensor]:
         a, b = kind(t, u, following)
@@ -145,7 +150,7 @@ def test_gradients_in_two_bodies_share_one_run_of_the_effects_outside(kind: Call
     check(make, wanted)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_second_gradients_taken_apart_share_one_run_of_the_effects(kind: Callable[..., list[Tensor]]) -> None:
     def make(t: Tensor, u: Tensor, following: Callable[[], Tensor]) -> list[Tensor]:
         a, b = kind(t, u, following)
@@ -155,7 +160,7 @@ def test_second_gradients_taken_apart_share_one_run_of_the_effects(kind: Callabl
     check(make, both_orders)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow if kind in NESTED else ()) for kind in KINDS], ids=name_of)
 def test_gradients_of_a_body_that_takes_gradients_share_its_effects(kind: Callable[..., list[Tensor]]) -> None:
     def make(t: Tensor, u: Tensor, following: Callable[[], Tensor]) -> list[Tensor]:
         def inside() -> list[Tensor]:
@@ -185,7 +190,7 @@ def read_back(variable: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", [branch, loop, pure_branch_in_branch, call], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [branch, loop, pure_branch_in_branch, call], ids=name_of)
 @pytest.mark.parametrize("effect", ["dequeue", "resource variable", "reference variable", "reader", "Python function"])
 def test_gradients_taken_apart_share_every_kind_of_effect(
     effect: str, kind: Callable[..., list[Tensor]], engine: str, tmp_path: Any
