@@ -10,7 +10,7 @@ import msgspec
 
 from graphcore.api.graph_diff import state_of
 from graphcore.api.run_values import values_of
-from graphcore.api.tensor_comparison import TensorComparison, compare_tensors
+from graphcore.api.tensor_comparison import QUANTIZED, TensorComparison, coarseness, compare_tensors
 from graphcore.difference import GraphDiff, compare, tensors_to_compare, unmatched_before
 from graphcore.errors import InvalidArgumentError
 from graphcore.op_names import plain_op
@@ -92,8 +92,8 @@ def compare_runs(a: Any, b: Any, /, *args: Any, rtol: float | None = None, atol:
             of these, or for graphs of this library the graph, or a session with its variables.
         args, kwargs: the arguments of both calls: values of the inputs by their order and names. Arrays of NumPy and tensors of PyTorch may
             stand for each other.
-        rtol, atol: the tolerances; by default those of the less precise type: 1e-4 and 1e-8 for float32, 1e-2 and 1e-5 for float16, 0 for
-            integers.
+        rtol, atol: the tolerances; by default those of the least precise type that a value has passed in either run: 1e-4 and 1e-8 for float32,
+            1e-2 and 1e-5 for float16, 0.1 of the greatest value behind a quantization of one run alone, 0 for integers.
 
     Returns:
         The comparison. The values of the first run are kept until they are compared, and no longer; those of a second PyTorch call until it ends.
@@ -111,6 +111,7 @@ def compare_runs(a: Any, b: Any, /, *args: Any, rtol: float | None = None, atol:
     first, second = values_of(a, args, kwargs), values_of(b, args, kwargs)
     diff = compare(state_of(first.graph), state_of(second.graph))
     pairs = tensors_to_compare(diff)
+    coarse = coarseness(diff.before), coarseness(diff.after)
     kept: dict[str, Array] = {}
     order: list[str] = []
 
@@ -127,7 +128,9 @@ def compare_runs(a: Any, b: Any, /, *args: Any, rtol: float | None = None, atol:
         old = former[name]
         if old in kept:
             ops = (plain_op(diff.before.nodes[old].op), plain_op(diff.after.nodes[name].op))
-            compared[old] = compare_tensors((old, name), ops, kept.pop(old), array, rtol, atol)
+            floor = max(coarse[0][old], coarse[1][name])
+            is_alike = floor == QUANTIZED == min(coarse[0][old], coarse[1][name])  # both are rounded in the same way
+            compared[old] = compare_tensors((old, name), ops, kept.pop(old), array, rtol, atol, 0.0 if is_alike else floor)
 
     second.visit(former, weigh)
     tensors = [compared[name] for name in order if name in compared]

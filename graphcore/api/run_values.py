@@ -50,6 +50,8 @@ def values_of(value: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Run
     call = value if isinstance(value, Call) else Call(value, tuple(args), kwargs) if callable(value) else None
     if call is not None:
         call = _with_tensors(call)
+        if frontend_for(Source(value=call)) is None:
+            call = _with_arrays_of_jax(call)
         source = Source(value=call)
         frontend: object = frontend_for(source)
         if isinstance(frontend, MakesCalls):
@@ -180,4 +182,14 @@ def _with_tensors(call: Call) -> Call:
         return call
     args = [torch.from_numpy(value) if isinstance(value, np.ndarray) else value for value in call.args]
     kwargs = {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in call.kwargs.items()}
+    return Call(call.function, tuple(args), kwargs, call.gradients)
+
+
+def _with_arrays_of_jax(call: Call) -> Call:
+    """The call with arrays of NumPy as those of JAX: by its arguments a plain function is known as one of JAX."""
+    jax: Any = sys.modules.get("jax")
+    if jax is None:
+        return call
+    args = [jax.numpy.asarray(value) if isinstance(value, np.ndarray) else value for value in map(_plain, call.args)]
+    kwargs = {name: jax.numpy.asarray(value) if isinstance(value, np.ndarray) else value for name, value in call.kwargs.items()}
     return Call(call.function, tuple(args), kwargs, call.gradients)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,6 +11,9 @@ import msgspec
 import numpy as np
 
 from graphcore.attrs import Array
+from graphcore.difference import GraphState, NodeState
+from graphcore.difference.wiring import parse_input
+from graphcore.op_names import plain_op
 
 TOLERANCES: Final = {
     "float64": (1e-7, 1e-14),
@@ -20,6 +24,9 @@ TOLERANCES: Final = {
     "bfloat16": (5e-2, 1e-4),
 }
 """The relative and absolute tolerance by type; other types must agree exactly."""
+QUANTIZED: Final = 0.1
+"""The relative tolerance of values that were rounded to some bits."""
+_QUANTIZING: Final = re.compile(r".*quanti[sz]e.*|qlinear.*|qgemm|(matmul|conv)integer")
 _CHANNELS_LAST: Final = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 _CHANNELS_FIRST: Final = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 
@@ -61,7 +68,13 @@ class TensorComparison(msgspec.Struct, frozen=True):
 
 
 def compare_tensors(
-    names: tuple[str, str], ops: tuple[str, str], first: Array, second: Array, rtol: float | None, atol: float | None
+    names: tuple[str, str],
+    ops: tuple[str, str],
+    first: Array,
+    second: Array,
+    rtol: float | None,
+    atol: float | None,
+    coarse: float = 0.0,
 ) -> TensorComparison:
     """Compare two tensors, the second in the layout of the first if their shapes say that it has another.
 
@@ -69,9 +82,10 @@ def compare_tensors(
         names, ops: the nodes and their ops.
         first, second: the tensors.
         rtol, atol: the tolerances; None for those of the less precise of the two types.
+        coarse: the relative tolerance that is given at least if `rtol` is None.
     """
     relative, absolute = max(TOLERANCES.get(str(array.dtype), (0.0, 0.0)) for array in (first, second))
-    relative, absolute = relative if rtol is None else rtol, absolute if atol is None else atol
+    relative, absolute = max(relative, coarse) if rtol is None else rtol, absolute if atol is None else atol
     aligned, note = _in_layout_of(first, second)
     if aligned is None or not (_is_numeric(first) and _is_numeric(second)):
         return TensorComparison(*names, *ops, math.inf, 0.0, 0.0, math.nan, -math.inf, note or f"types {first.dtype} and {second.dtype}")
@@ -91,6 +105,32 @@ def compare_tensors(
     if not alike.all():
         note = f"{note}; " * bool(note) + f"{int((~alike).sum()):,} elements are infinite or not a number in one of them only"
     return TensorComparison(*names, *ops, max_abs, largest, absolute + relative * largest, cosine, sqnr, note)
+
+
+def coarseness(state: GraphState) -> dict[str, float]:
+    """For each node the relative tolerance of the least precise type that its value has passed."""
+    tolerances: dict[str, float] = {}
+    waiting = [(name, False) for name in reversed(state.nodes)]
+    while waiting:
+        name, is_ready = waiting.pop()
+        node = state.nodes.get(name)
+        if node is None or (name in tolerances and not is_ready):
+            continue
+        producers = [parse_input(text)[0] for text in node.node_def.input]
+        if is_ready:
+            tolerances[name] = max([_own_coarseness(node), *[tolerances.get(producer, 0.0) for producer in producers]])
+            continue
+        tolerances[name] = 0.0  # until its inputs are ready: a loop is cut there
+        waiting.append((name, True))
+        waiting.extend((producer, False) for producer in producers)
+    return tolerances
+
+
+def _own_coarseness(node: NodeState) -> float:
+    if _QUANTIZING.fullmatch(plain_op(node.op).lower()):
+        return QUANTIZED
+    dtype = node.output_types[0] if node.output_types else None
+    return 0.0 if dtype is None else TOLERANCES.get(dtype.name, (0.0, 0.0))[0]
 
 
 def _is_numeric(array: Array) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from graphcore.difference.alignment import Aligner
 from graphcore.difference.flow import Flow
-from graphcore.difference.kinds import BIAS, FUSING, is_foreign, is_passive, traits_of, vocabulary
+from graphcore.difference.kinds import BIAS, FUSING, is_foreign, is_passive, sizes_of, traits_of, vocabulary
 from graphcore.difference.regrouping import Correspondence, Regrouping
 from graphcore.difference.state import GraphState
 from graphcore.op_names import plain_op
@@ -139,6 +139,8 @@ class _Matcher:
         if kind in _ACTIVATIONS:
             other = self.states[1 - side]
             return next((attr for node in group.sides[1 - side] if (attr := _activation(other, node))), None)
+        if head == "pooling" and kind in {"division", "scaling"} and "sum" in flow.state.nodes[group.sides[side][0]].op.lower():
+            return ""  # a mean, written as a sum and its division
         if head not in FUSING:
             return None
         if kind == BIAS:
@@ -231,10 +233,18 @@ class _Matcher:
     def _pair_weights(self) -> None:
         """Pair weights by the nodes that take them."""
         for group in {id(group): group for group in self.heads[0].values()}.values():
-            for old, new in zip(self.flows[0].weights(group.sides[0][0]), self.flows[1].weights(group.sides[1][0]), strict=False):
+            left = [name for name in self.flows[0].weights(group.sides[0][0]) if name not in self.pairs]
+            right = [name for name in self.flows[1].weights(group.sides[1][0]) if name not in self.aligner.back]
+            for old, new in [*self._of_equal_sizes(left, right), *zip(left, right, strict=False)]:
                 if old not in self.pairs and new not in self.aligner.back:
                     self.aligner.pair(old, new)
                     self.followed.add(old)
+
+    def _of_equal_sizes(self, olds: Iterable[str], news: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Weights of equal sizes in any layout: frameworks list kernel and bias in either order."""
+        sizes = [{name: sizes_of(state.nodes[name]) for name in names} for state, names in zip(self.states, (olds, news), strict=True)]
+        for old, first in sizes[0].items():
+            yield from ((old, new) for new, second in sizes[1].items() if first and second and sorted(first) == sorted(second))
 
     def result(self) -> Correspondence:
         groups = {id(group): group for group in self.heads[0].values() if not group.is_single}

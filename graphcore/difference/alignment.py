@@ -41,8 +41,9 @@ class Aligner:
         self._weights: dict[tuple[int, str], list[tuple[int, ...]]] = {}
 
     def run(self) -> None:
-        """Match: layers with weights first, then what is between them, then neighbours whose order differs."""
+        """Match: layers with weights first, then their neighbours, and what is between them in its order."""
         self._align_gaps(lambda kind: kind in WEIGHTY)
+        self._follow_neighbours()
         self._align_gaps(lambda _: True)
         self._follow_neighbours()
 

@@ -9,7 +9,7 @@ from graphcore.difference.kinds import FUSING, is_passing, is_passive, kind_of, 
 from graphcore.difference.regrouping import Correspondence
 from graphcore.difference.settings import setting_changes
 from graphcore.difference.state import GraphState
-from graphcore.difference.wiring import CONTROL, parse_input
+from graphcore.difference.wiring import CONTROL, Wiring, parse_input
 
 
 class Following:
@@ -27,6 +27,7 @@ class Following:
         self._later = set(pairs.values())
         self._skipped: tuple[set[str], set[str]] = (set(), set())
         self._group: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        self._fed = (_fed(a), _fed(b))
         for group in across.groups:
             if group.way == "became":
                 self._group[0].update(dict.fromkeys(group.before, group.after[-1]))
@@ -106,9 +107,12 @@ class Following:
             return
         first, second = self._weights(0, old), self._weights(1, new)
         if first and second and len(first) != len(second):
-            place = min(len(first), len(second))
-            before, after = ([*names[place : place + 1], ""][0] for names in (first, second))
-            yield Change("input", str(place + 1), before, after)
+            paired = {name for name in first if self._pairs.get(name) in second}
+            longer, taken = (first, paired) if len(first) > len(second) else (second, {self._pairs[name] for name in paired})
+            left = [name for name in longer if name not in taken]
+            dropped = left[0] if len(left) == abs(len(first) - len(second)) else longer[min(len(first), len(second))]
+            before, after = (dropped, "") if longer is first else ("", dropped)
+            yield Change("input", str(longer.index(dropped) + 1), before, after)
 
     def _weights(self, side: int, name: str) -> list[str]:
         producers = [parse_input(text)[0] for text in self._states[side].nodes[name].node_def.input]
@@ -121,15 +125,21 @@ class Following:
         return [producer for producer in producers if producer in nodes and not self._is_prepared(side, producer)]
 
     def _is_prepared(self, side: int, name: str) -> bool:
-        """True for a weight, or what is made of weights alone by one op after another."""
-        nodes = self._states[side].nodes
-        for _ in range(100):
-            node = nodes.get(name)
-            if node is None:
-                return False
-            if traits_of(node).role in {"constant", "variable"}:
-                return True
-            if len(node.node_def.input) != 1:
-                return False
-            name = parse_input(node.node_def.input[0])[0]
-        return False
+        """True for a weight, and for what no input of the model leads to."""
+        return name in self._states[side].nodes and name not in self._fed[side]
+
+
+def _fed(state: GraphState) -> set[str]:
+    """The inputs of a model and all that they lead to; without inputs all nodes but weights."""
+    roles = {name: traits_of(node).role for name, node in state.nodes.items()}
+    fed = {name for name, role in roles.items() if role == "placeholder"}
+    if not fed:
+        return {name for name, role in roles.items() if role not in {"constant", "variable"}}
+    consumers = Wiring(state).consumers
+    waiting = list(fed)
+    while waiting:
+        for user, _, _ in consumers.get(waiting.pop(), ()):
+            if user not in fed:
+                fed.add(user)
+                waiting.append(user)
+    return fed

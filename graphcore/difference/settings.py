@@ -38,6 +38,7 @@ _SPEC: Final = re.compile(r"(lhs|rhs|out)_spec=\(([\d, ]+)\)")
 _CHANNELS_FIRST: Final = frozenset({"onnx", "torch", "aten"})
 _WINDOWED: Final = frozenset({"convolution", "transposed convolution", "pooling"})
 _CONVOLUTIONS: Final = frozenset({"convolution", "transposed convolution"})
+_WITH_SETTINGS: Final = _WINDOWED | {"normalization", "leaky relu", "softmax", "logsoftmax", "concatenation", "gelu"}
 _OF_PYTORCH: Final = frozenset({"torch", "aten"})
 
 
@@ -65,6 +66,8 @@ def setting_changes(a: GraphState, olds: Sequence[str], b: GraphState, news: Seq
         a, olds: the earlier state, and the nodes of the layer in it.
         b, news: those of the later one.
     """
+    if len(olds) == len(news) == 1 and kind_of(a.nodes[olds[0]]) not in _WITH_SETTINGS:
+        return
     first, second = _of_all(a, olds), _of_all(b, news)
     for name, old in first.items():
         new = second.get(name)
@@ -244,7 +247,9 @@ class _Reader:
     def _padding(self) -> _Padding | None:
         if self._kind == "transposed convolution":
             return None  # each framework counts it in another way
-        way = _word(self._stated("auto_pad", "padding")).lower()
+        way = _word(self._stated("auto_pad", "padding")).lower() or (
+            "same" if self._domain == "tfl" else ""
+        )  # what files of TFLite leave out
         stated = self._stated("pads") if self._domain == "onnx" else self._spatial(self._stated("padding"))
         pairs: tuple[tuple[int, int], ...] | None
         if way.startswith("same"):
@@ -276,7 +281,7 @@ class _Reader:
     def _used(self, pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...] | None:
         """The padding that windows reach: with strides the last of it may be left over."""
         reach, strides = self._reach(), self._strides()
-        before, after = self._picture(self._sizes_of_input(0), "lhs"), self._picture(sizes_of(self._node), "out")
+        before, after = self._picture(self._sizes_of_input(0), "lhs"), self._picture(_sizes(self._node), "out")
         if reach is None or strides is None or before is None or after is None:
             return None
         rows = zip(pairs, reach, strides, before, after, strict=False)
@@ -292,16 +297,18 @@ class _Reader:
         return tuple([(size - 1) * dilation + 1 for size, dilation in zip(window, dilations, strict=False)])
 
     def _picture(self, sizes: tuple[int, ...] | None, which: str) -> tuple[int, ...] | None:
-        """The sizes of a tensor without batch and channels."""
+        """The sizes of a tensor without batch and channels, None if one is unknown."""
         if sizes is None or len(sizes) != self._rank:
             return None
         spec = self._spec(which)
-        if spec is not None:
-            return tuple([sizes[axis] for axis in spec[2:]])
-        if self._domain == "jax":
-            return tuple(self._spatial(sizes))
         is_first = self._domain in _CHANNELS_FIRST or _word(self._stated("data_format")) == "channels_first"
-        return sizes[2:] if is_first else sizes[1:-1]
+        if spec is not None:
+            picture = tuple([sizes[axis] for axis in spec[2:]])
+        elif self._domain == "jax":
+            picture = tuple(self._spatial(sizes))
+        else:
+            picture = sizes[2:] if is_first else sizes[1:-1]
+        return None if any(size < 0 for size in picture) else picture
 
     def _spec(self, which: str) -> tuple[int, ...] | None:
         """The axes of batch, channels and picture, as dimension numbers of JAX have them."""
@@ -314,7 +321,7 @@ class _Reader:
         producer = self._state.nodes.get(inputs[place][0]) if place < len(inputs) else None
         if producer is None or inputs[place][1] not in {"0", ""}:
             return None
-        return sizes_of(producer)
+        return _sizes(producer)
 
     # ---- axes -----------------------------------------------------------------------------------------------------------
 
@@ -325,6 +332,12 @@ class _Reader:
         if not isinstance(value, int) or not self._rank:
             return None
         return _Axis(value % self._rank, sizes_of(self._node))
+
+
+def _sizes(node: NodeState) -> tuple[int, ...] | None:
+    """The sizes of the first output, -1 for unknown ones; None for an unknown rank."""
+    dims = node.shapes[0].dims if node.shapes else None
+    return None if dims is None else tuple([dim.value for dim in dims])
 
 
 def _word(value: Any) -> str:

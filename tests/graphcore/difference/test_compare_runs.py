@@ -12,7 +12,7 @@ import pytest
 import graphcore as gc
 from graphcore.api.tensor_comparison import compare_tensors
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
-from tests.graphcore.difference.test_across_frameworks import WEIGHTS, lite, plain, slim
+from tests.graphcore.difference.test_across_frameworks import WEIGHTS, lite, middle, model, op, plain, slim
 from widgets import add_overlay, to_outline
 
 onnx: Any = pytest.importorskip("onnx")
@@ -92,6 +92,42 @@ def test_graphs_of_this_library_are_run_in_sessions() -> None:
     comparison = gc.compare_runs(build(2.0), build(3.0), x=feed)
     assert comparison.first is not None
     assert comparison.first.name == "y"
+
+
+def test_an_overflow_of_half_precision_is_named_behind_values_that_are_only_rounded() -> None:
+    def build(dtype: gc.DType) -> gc.Graph:
+        graph = gc.Graph()
+        with graph.as_default():
+            h = gc.placeholder(gc.float32, [None, 8], name="x")
+            for layer, factor in enumerate((1.0, 300.0, 1.0)):
+                weights = gc.constant(np.random.default_rng(layer).normal(size=(8, 8)).astype(np.float32) * factor, name=f"w{layer}")
+                product = gc.matmul(gc.cast(h, dtype), gc.cast(weights, dtype), name=f"product{layer}")
+                h = gc.multiply(gc.relu(gc.cast(product, gc.float32)), 60.0, name=f"h{layer}")
+        return graph
+
+    x = np.random.default_rng(9).normal(size=(4, 8)).astype(np.float32)
+    comparison = gc.compare_runs(build(gc.float32), build(gc.float16), x)
+    assert comparison.first is not None
+    assert comparison.first.name == "product1"
+    rounded = next(tensor for tensor in comparison.tensors if tensor.name == "h0")
+    assert 1e-4 < rounded.max_abs / rounded.largest < 1e-2
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_wrong_scale_is_named_behind_values_that_are_only_quantized(wrong: bool) -> None:
+    nodes = [
+        op("QuantizeLinear", "x q z", "xq", "Q"),
+        op("DequantizeLinear", f"xq {'twice' if wrong else 'q'} z", "xd", "DQ"),
+        op("Conv", "xd w1 b1", "h", "/conv/Conv", pads=[1] * 4),
+        *middle(),
+        op("Gemm", "f w2 b2", "y", "/fc/Gemm"),
+    ]
+    scale = np.float32(np.abs(X).max() / 127)
+    weights = {name: value for name, value in WEIGHTS.items() if name != "s"}
+    rounded = model(nodes, {**weights, "q": scale, "z": np.int8(0), **({"twice": 2 * scale} if wrong else {})})
+    rounded.opset_import[0].version = 21  # the first that the reference evaluator dequantizes in
+    comparison = gc.compare_runs(slim(), rounded, X)
+    assert (None if comparison.first is None else comparison.first.name) == ("conv/Conv" if wrong else None)
 
 
 def test_models_that_cannot_run_and_wrong_inputs_are_refused() -> None:
