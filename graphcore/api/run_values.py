@@ -186,7 +186,7 @@ def _with_tensors(call: Call) -> Call:
 
 
 def _with_arrays_of_jax(call: Call) -> Call:
-    """The call with arrays of NumPy as those of JAX: by its arguments a plain function is known as one of JAX."""
+    """The call with arrays of JAX, by which a plain function is known as one of JAX."""
     jax: Any = sys.modules.get("jax")
     if jax is None:
         return call

@@ -157,3 +157,19 @@ def test_the_output_of_a_cell_shows_both_states_side_by_side(lab: Lab) -> None:
     notebook.dark_theme(False)
     sides.show("In words")
     expect(output.locator(".gl-diff-words")).to_contain_text("3 added, 1 removed")
+
+
+def test_compared_runs_are_a_picture_with_the_first_difference_selected(lab: Lab) -> None:
+    compare = """import numpy as np
+gc.compare_runs(build("layer", gc.relu, 0), build("layer", gc.sigmoid, 0), np.ones((2, 4), np.float32))"""
+    notebook = lab.open_cells(["%load_ext kernelext\nimport graphcore as gc", BUILD, compare])
+    notebook.run_all()
+    view = notebook.cell(2).locator(".graphloupe").first
+    expect(view).to_have_attribute("data-selected", "layer3/step2")
+    expect(view).to_have_attribute("data-lens", "relative_difference")
+    titles = view.locator(".gl-lenses option").all_text_contents()
+    assert {"Relative difference", "Max abs difference", "Cosine of both", "Signal to difference"} <= set(titles)
+    notebook.screenshot("light")
+    notebook.dark_theme()
+    notebook.screenshot("dark")
+    notebook.dark_theme(False)

@@ -1,4 +1,4 @@
-"""Twins in other frameworks: equal ones agree, and one planted difference each is named, in runs or in words."""
+"""Twins in other frameworks: equal ones agree, and one planted difference each is named."""
 
 from __future__ import annotations
 
