@@ -12,11 +12,14 @@ export function deviceShortener(texts: Iterable<string>): (text: string) => stri
     (part) => new Set([...names].map((name) => partOf(name, part)).filter(Boolean)).size > 1,
   );
   return (text) =>
-    text.replaceAll(" (simulated)", " sim.").replace(NAME, (name, device: string) => {
-      const parts = varying.map((part) => {
-        const value = partOf(name, part);
-        return value && part !== "job" ? `${part} ${value}` : value;
+    text
+      .replaceAll(" (simulated)", " sim.")
+      .replaceAll("sharded P(", "P(")
+      .replace(NAME, (name, device: string) => {
+        const parts = varying.map((part) => {
+          const value = partOf(name, part);
+          return value && part !== "job" ? `${part} ${value}` : value;
+        });
+        return [...parts, device].filter(Boolean).join(" ");
       });
-      return [...parts, device].filter(Boolean).join(" ");
-    });
 }
