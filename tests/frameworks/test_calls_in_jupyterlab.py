@@ -167,3 +167,94 @@ def test_the_gradient_that_ends_is_red_beside_its_layer(lab: Lab) -> None:
     end.click()
     assert "In [2], line 18" in panel.inspector("torch.detach")
     both_themes(notebook, "gradient-ends")
+
+
+BAD_JAX = """import jax, jax.numpy as jnp
+
+def weights(scores):
+    e = jnp.exp(scores)
+    return e / e.sum(axis=1, keepdims=True)
+
+def loss(w, x):
+    return -jnp.log(weights(x @ w)[:, 0]).mean()
+
+w, x = jnp.ones((4, 2)) * jnp.array([-1.0, 1.0]), jnp.full((3, 4), 50.0)"""
+
+
+def test_the_first_bad_value_of_jax_is_named_with_its_line(lab: Lab) -> None:
+    pytest.importorskip("jax")
+    notebook, panel = opened(lab, BAD_JAX, "%graph values loss(w, x)")
+    panel.root.locator(".gl-canvas").press("v")
+    health = panel.root.locator(".gl-health")
+    expect(health).to_contain_text("The first NaN or Inf: exp")
+    expect(health).to_contain_text("In [2], line 4; its inputs were finite")
+    both_themes(notebook, "jax-first-bad")
+
+
+def test_the_gradient_of_jax_that_ends_is_red_beside_its_operation(lab: Lab) -> None:
+    pytest.importorskip("jax")
+    cut = JAX.replace("h = layer(x, w, 0.5)", "h = jax.lax.stop_gradient(layer(x, w, 0.5))").replace("@jax.jit\n", "")
+    cut = cut.replace("return layer(h, w.T, 1.0).sum()", "return layer(h, jnp.ones((8, 4)), 1.0).sum()")
+    notebook, panel = opened(lab, cut, "%graph --mirror f(x, w)")
+    expect(panel.root.locator(".gl-node", has_text="no gradient of").first).to_be_visible()
+    both_themes(notebook, "jax-gradient-ends")
+
+
+REMARKS = {
+    "in-place": (
+        "w = torch.ones(3, requires_grad=True)\ndef f(w):\n    y = torch.exp(w)\n    y += 1\n    return y.sum()",
+        "f(w)",
+        ("changes in place a tensor that the gradient of exp", "line 5: y += 1"),
+    ),
+    "eval": (
+        "net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))\n@torch.no_grad()\ndef predict(x):\n    return net(x).argmax(1)",
+        "predict(torch.ones(3, 4))",
+        ("net.1 works as in training under torch.no_grad()", "model.eval()"),
+    ),
+    "broadcast": (
+        "net, y = nn.Linear(4, 1), torch.ones(3)\ndef loss(x):\n    return nn.functional.mse_loss(net(x), y)",
+        "loss(torch.ones(3, 4))",
+        ("are broadcast to (3, 3)", "line 4"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REMARKS)
+def test_a_fault_of_pytorch_without_an_error_is_said_under_the_cell(lab: Lab, name: str) -> None:
+    pytest.importorskip("torch")
+    code, call, says = REMARKS[name]
+    notebook, _ = opened(lab, f"import torch; from torch import nn\n{code}", f"%graph {call}")
+    text = notebook.text(2)
+    assert all(words in text for words in says), text
+    both_themes(notebook, f"remark-{name}")
+
+
+def test_a_tensor_on_another_device_is_red_and_said_with_its_line(lab: Lab) -> None:
+    pytest.importorskip("torch")
+    code = "import torch\nscale = torch.ones(8, device='meta')\ndef f(x):\n    return torch.relu(x @ x.T) * scale"
+    notebook, panel = opened(lab, code, "%graph f(torch.ones(8, 8))")
+    failed = panel.root.locator('[data-node-id][data-state="error"]').first
+    failed.click()
+    text = panel.inspector("error")
+    assert "requires its tensors on one device" in text
+    assert "In [2], line 4" in text
+    both_themes(notebook, "devices")
+
+
+def test_compilations_of_each_step_are_counted_under_the_cell(lab: Lab) -> None:
+    pytest.importorskip("jax")
+    code = "import jax, jax.numpy as jnp\n@jax.jit\ndef step(x):\n    return (x * 2).sum()\nbatches = [jnp.ones(n) for n in (5, 6, 7)]\nx = batches[0]"
+    notebook, _ = opened(lab, code, "%graph step(x)")
+    notebook.edit_and_run(3, "for x in batches:\n    step(x)")
+    assert "`step` has been compiled 3 times (in this picture x was float32[5], float32[7])" in notebook.text(3)
+    both_themes(notebook, "compilations")
+
+
+def test_a_restarted_kernel_shows_the_call_of_jax_again(lab: Lab) -> None:
+    pytest.importorskip("jax")
+    notebook, panel = opened(lab, JAX, "%graph f(x, w)")
+    notebook.restart_kernel()
+    expect(panel.root.locator(".gl-status")).to_contain_text("kernel")
+    notebook.run_all()
+    expect(panel.box("head")).to_be_visible()
+    expect(panel.root.locator(".gl-status")).not_to_contain_text("kernel of this picture has ended")

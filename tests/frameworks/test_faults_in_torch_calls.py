@@ -115,6 +115,11 @@ def changed_in_place(x: Any = torch.ones(3, requires_grad=True)) -> Any:  # noqa
     return y.sum()
 
 
+def activated_in_place(x: Any = torch.ones(3, requires_grad=True)) -> Any:  # noqa: B008 - as above
+    y = torch.sigmoid(x)
+    return y + nn.ReLU(inplace=True)(y)  # fault
+
+
 def accidental_broadcast(x: Any = ROWS, y: Any = torch.ones(4)) -> Any:  # noqa: B008 - as above
     z = nn.Linear(6, 1)(x)
     return ((z - y) ** 2).mean()  # fault
@@ -132,6 +137,11 @@ def forgotten_eval(x: Any = ROWS) -> Any:
     model = nn.Sequential(nn.Linear(6, 4), nn.Dropout())
     with torch.no_grad():
         return model(x)  # fault
+
+
+@torch.inference_mode()  # type: ignore[untyped-decorator]  # torch has no types here
+def decorated_without_eval(x: Any = ROWS) -> Any:
+    return nn.Sequential(nn.Linear(6, 4), nn.Dropout())(x)  # fault
 
 
 def forgotten_return(x: Any = ROWS) -> Any:
@@ -162,10 +172,12 @@ FAULTS: list[tuple[Callable[..., Any], str]] = [
     (wrong_recurrence, "input.size(-1) must be equal to input_size"),
     (changed_leaf, "leaf"),
     (changed_in_place, "changes in place a tensor that the gradient of exp"),
+    (activated_in_place, "changes in place a tensor that the gradient of sigmoid"),
     (accidental_broadcast, "make a matrix (4, 4) in sub"),
     (probabilities_as_logits, "applies a softmax itself"),
     (softmax_over_examples, "is along axis 0, which is axis 0 of x"),
     (forgotten_eval, "dropout works as in training under torch.no_grad()"),
+    (decorated_without_eval, "dropout works as in training under torch.no_grad()"),
     (forgotten_return, "NoneType"),
 ]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -211,6 +212,37 @@ def encoder(is_training: bool) -> Made:
     return call(nn.TransformerEncoder(layer, 2).train(is_training), torch.ones(2, 5, 16))
 
 
+def decorated() -> Made:
+    """A function of the user in a wrapper of PyTorch's, around a module whose state a call changes."""
+    norm, drop = nn.BatchNorm1d(4), nn.Dropout()
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]  # torch has no types here
+    def predict(x: Any) -> Any:
+        return drop(norm(x))
+
+    return call(predict, torch.ones(3, 4))
+
+
+def counting() -> Made:
+    """A module that makes a buffer when it is called, and one whose attributes are those of another."""
+
+    class Counting(nn.Module):  # type: ignore[misc]  # torch is not imported by name
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))
+
+        def __getattr__(self, name: str) -> Any:
+            return super().__getattr__(name) if name in {"inner", "seen"} else getattr(super().__getattr__("inner"), name)
+
+        def forward(self, x: Any) -> Any:
+            if "seen" not in self._buffers:
+                self.register_buffer("seen", x.detach().mean(0))
+            self.seen += 1
+            return self.inner(x) * self.out_features + self.seen
+
+    return call(nn.Sequential(Counting(), nn.utils.parametrizations.weight_norm(nn.Linear(4, 2))), torch.ones(3, 4))
+
+
 CASES: dict[str, tuple[Callable[[], Made], str]] = {
     "gpt2": (gpt2, "torch.nn.functional.scaled_dot_product_attention"),
     "llama": (llama, "torch.nn.functional.scaled_dot_product_attention"),
@@ -250,6 +282,8 @@ CASES: dict[str, tuple[Callable[[], Made], str]] = {
     "functional call": (functional_call, "torch.nn.functional.linear"),
     "training step": (training_step, "torch.nn.functional.mse_loss"),
     "quantised": (quantised, "torch.linear_dynamic"),
+    "decorated": (decorated, "torch.nn.functional.batch_norm"),
+    "buffers made in the call": (counting, "torch.nn.functional.linear"),
     "subclass": (lambda: call(nn.ReLU(), torchvision.tv_tensors.Image(torch.ones(3, 4, 4))), "torch.nn.functional.relu"),
 }
 REFUSED: dict[str, tuple[Callable[[], Made], str]] = {
@@ -277,7 +311,7 @@ def state_of(value: Any) -> list[Any]:
             pending += part
         elif isinstance(part, dict):
             pending += part.values()
-        cells = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
+        cells = [cell.cell_contents for cell in (part.__closure__ or () if isinstance(part, FunctionType) else ())]
         with suppress(TypeError):
             pending += [*cells, *vars(part).values()]
         if isinstance(part, partial):

@@ -125,6 +125,21 @@ def test_sizes_that_depend_on_values_are_symbols() -> None:
     assert "u0" in graph.shape_text(product.outputs[0])
 
 
+def test_parts_along_a_size_that_depends_on_values_are_pasted_where_values_say() -> None:
+    def pasted(masks: Any, boxes: Any) -> Any:
+        canvas = torch.zeros(30, 40)
+        for mask, box in zip(masks, boxes[boxes[:, 0] >= 0], strict=True):
+            x, width = max(box[0], 0), min(box[1] + 1, 40)
+            canvas[:, x:width] = mask[:, x - box[0] : width - box[0]]
+        return canvas * 2
+
+    graph = traced(pasted, torch.ones(2, 30, 40), torch.ones(2, 4, dtype=torch.int64))
+    assert [node.error for node in graph.nodes if node.error is not None] == []
+    parts = next(node for node in graph.nodes if node.op == "torch.unbind" and len(node.outputs[0].shape.as_list()) == 1)
+    assert [part.shape.as_list() for part in parts.outputs] == [[4], [4]]
+    assert "torch.mul" in {node.op for node in graph.nodes}
+
+
 def test_an_error_of_python_is_drawn_at_its_line_in_its_module() -> None:
     class Refusing(nn.Module):  # type: ignore[misc]  # torch is not imported by name
         def forward(self, x: Any) -> Any:

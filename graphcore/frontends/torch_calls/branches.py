@@ -90,6 +90,10 @@ class Decisions:
         answer: int | float = self._answer(line, linecache.getline(*line).strip(), kind(_NUMBERS[0]))
         return answer
 
+    def has_number(self, line: tuple[str, int]) -> bool:
+        """True iff a number was decided at a line: sizes there need not fit each other."""
+        return any(made.line == line and not isinstance(made.answer, bool) for made in self.made)
+
     def _answer(self, line: tuple[str, int], text: str, usual: bool | float, *, is_forced: bool = False) -> Any:
         number = len(self.made)
         if number >= _MOST:

@@ -9,7 +9,7 @@ from functools import partial
 from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, Final
 
-from graphcore.frontends.function_values import global_names, is_filled, is_of_user
+from graphcore.frontends.function_values import global_names, is_filled, is_of_user, is_wrapper
 from graphcore.frontends.torch_calls.parts import copied_in_parts, rebuilt
 from graphcore.frontends.torch_reader.objects import is_class
 
@@ -81,7 +81,7 @@ class Copies:
         if isinstance(value, MethodType):
             return MethodType(self.of_arguments(value.__func__), self._of_owner(value.__self__, name))
         if isinstance(value, FunctionType):
-            return self._of_function(value) if is_of_user(value) else value
+            return self._of_function(value) if is_of_user(value) or is_wrapper(value) else value
         if type(value) is partial:
             parts = [self.of_arguments(part, name) for part in (value.func, value.args, value.keywords)]
             return partial(parts[0], *parts[1], **parts[2])
@@ -115,11 +115,12 @@ class Copies:
         return copied
 
     def _of_function(self, function: FunctionType) -> Any:
-        """A function of the user with copies in place of the tensors, modules and functions that it uses."""
+        """A function of the user, or a wrapper of one, with copies of the values that it uses."""
         cached = self._copied.get(id(function))
         if cached is not None:
             return cached
-        variables = self._copied.get(id(function.__globals__))
+        is_own = is_of_user(function)
+        variables = self._copied.get(id(function.__globals__)) if is_own else function.__globals__
         if variables is None:
             variables = self._keep(function.__globals__, dict(function.__globals__))
         cells = tuple([self._of_cell(cell) for cell in function.__closure__ or ()])
@@ -130,7 +131,7 @@ class Copies:
         for cell, twin, name in zip(function.__closure__ or (), cells, function.__code__.co_freevars, strict=True):
             if is_filled(cell) and twin.cell_contents is cell.cell_contents:
                 twin.cell_contents = self._of_variable(cell.cell_contents, name)
-        for name in global_names(function.__code__):
+        for name in global_names(function.__code__) if is_own else ():
             if name in variables and variables[name] is function.__globals__.get(name):
                 variables[name] = self._of_variable(variables[name], name)
         return made

@@ -128,11 +128,15 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         if name == "tolist":
             return _listed(args[0])
         body = body_of(func)
+        version = _version(args)
         self._depth += 1
         try:
             refuse_types(name.strip("_"), _fakes_among(args[:2]))
             result = _called(func, args, kwargs) if body is None else self._opened(func, body, args, kwargs)
         except Exception as error:
+            if name == "__setitem__" and self.decisions.has_number(line_of(sys._getframe(1), is_library)):
+                self._note(self._call(func, args, kwargs, list(args[:1])), args, list(args[:1]), is_changed=True)  # sizes that were decided
+                return None
             if not self.failed:
                 self.failed = self._call(func, args, kwargs, None)
                 self.failure = Failure(title_of(func), args, dict(kwargs), error)
@@ -149,15 +153,15 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             and not _is_nothing(func, args, outputs)
             and any(id(output) not in self._made_within for output in outputs)
         ):
-            self._note(self._call(func, args, kwargs, outputs), name, args, outputs)
+            self._note(self._call(func, args, kwargs, outputs), args, outputs, is_changed=_version(args) != version)
         self._made_within = set()
         return result
 
-    def _note(self, node: str, function: str, args: tuple[Any, ...], outputs: list[Any]) -> None:
+    def _note(self, node: str, args: tuple[Any, ...], outputs: list[Any], *, is_changed: bool) -> None:
         """Note what remarks are made of."""
         if not torch.is_grad_enabled():
             self.without_gradients.add(node)
-        if changes(function) and args and isinstance(args[0], torch.Tensor):
+        if is_changed:
             self.changed.append((node, args[0]))
         for tensor in outputs:
             if tensor.grad_fn is not None:
@@ -285,6 +289,13 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             self._kept.append((tensor, self._refs.get(id(tensor))))  # an id is unique only while its object lives
             self._refs[id(tensor)] = node.name, place
             self.tensors[node.name, place] = tensor
+
+
+def _version(args: tuple[Any, ...]) -> int:
+    """A number that grows with each change in place of the first argument, 0 for other values."""
+    if not args or not isinstance(args[0], torch.Tensor) or hasattr(type(args[0]), "materialize") or args[0].is_inference():
+        return 0
+    return int(args[0]._version)
 
 
 def _fakes_among(args: tuple[Any, ...]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Results of operations on packed sequences, whose types PyTorch's fake tensors get wrong."""
+"""Results of operations on sequences and parts, whose types PyTorch's fake tensors get wrong."""
 
 from __future__ import annotations
 
@@ -35,8 +35,15 @@ def _recurrent(x: Any, batch_sizes: Any, state: Any, *rest: Any) -> Any:
     return x.new_empty((x.shape[0], directions * states[0].shape[-1])), *[torch.empty_like(part) for part in states]
 
 
+def _parts(x: Any, dim: int = 0) -> Any:
+    """The parts of a tensor along an axis whose size depends on values; NotImplemented for others."""
+    size = x.shape[dim]
+    return NotImplemented if isinstance(size, int) else tuple([x.select(dim, place) for place in range(int(size))])
+
+
 SHAPED: Final[dict[str, Any]] = {
     "_pack_padded_sequence": _packed,
     "_pad_packed_sequence": _padded,
+    "unbind": _parts,
     **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
 }
