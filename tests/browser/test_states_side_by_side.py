@@ -169,6 +169,7 @@ gc.compare_runs(build("layer", gc.relu, 0), build("layer", gc.sigmoid, 0), np.on
     expect(view).to_have_attribute("data-lens", "relative_difference")
     titles = view.locator(".gl-lenses option").all_text_contents()
     assert {"Relative difference", "Max abs difference", "Cosine of both", "Signal to difference"} <= set(titles)
+    view.scroll_into_view_if_needed()
     notebook.screenshot("light")
     notebook.dark_theme()
     notebook.screenshot("dark")
