@@ -189,6 +189,7 @@ class GraphReader:
         domain, op = node.domain, node.op_type
         schema = reader.schemas.of(domain, op)
         metadata = {entry.key: entry.value for entry in node.metadata_props} if len(node.metadata_props) else {}
+        _require_texts([*metadata, *metadata.values(), *node.output, *[attribute.name for attribute in node.attribute]])
         inputs = [self._resolve(name) if name else None for name in node.input]
         attrs, graphs = reader.attributes.read(node.attribute)
         bodies: dict[str, str] = {}
