@@ -187,9 +187,10 @@ class GraphReader:
     def _read_node(self, node: Any, notes: dict[str, str]) -> None:
         reader = self.reader
         domain, op = node.domain, node.op_type
-        schema = reader.schemas.of(domain, op)
         metadata = {entry.key: entry.value for entry in node.metadata_props} if len(node.metadata_props) else {}
-        _require_texts([*metadata, *metadata.values(), *node.output, *[attribute.name for attribute in node.attribute]])
+        attr_names = [attribute.name for attribute in node.attribute]
+        _require_texts([node.name, domain, op, node.doc_string, *metadata, *metadata.values(), *node.output, *attr_names])
+        schema = reader.schemas.of(domain, op)
         inputs = [self._resolve(name) if name else None for name in node.input]
         attrs, graphs = reader.attributes.read(node.attribute)
         bodies: dict[str, str] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import google.protobuf.message
 import numpy as np
 import onnx
 import pytest
@@ -230,6 +231,36 @@ def test_damaged_models_are_errors_of_this_package(tmp_path: Path) -> None:
             to_outline(graph)
         except GraphError:
             pass
+
+
+def marked() -> bytes:
+    """A model whose texts of each kind are words in capitals, and are there once."""
+    node = helper.make_node("OPTYPE", ["x"], ["OUTPUT"], "NAME", domain="DOMAIN", ATTR=1)
+    node.doc_string = "DOC"
+    entry = node.metadata_props.add()
+    entry.key, entry.value = "KEY", "VALUE"
+    model = model_of([node], [floats("x", "SIZE")], [floats("y", 2)])
+    model.graph.output[0].name = "OUTPUT"
+    model.graph.name, model.graph.doc_string, model.producer_name = "GRAPH", "TEXT", "PRODUCER"
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("word", ["OPTYPE", "OUTPUT", "NAME", "DOMAIN", "ATTR", "DOC", "KEY", "VALUE", "SIZE", "GRAPH", "TEXT", "PRODUCER"])
+def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path, word: str) -> None:
+    data = marked()
+    assert word.encode() in data
+    (tmp_path / "m.onnx").write_bytes(data.replace(word.encode(), b"\xff".ljust(len(word), b"a")))
+    with pytest.raises(InvalidArgumentError, match=r"a name or text in it is not UTF-8: b'\\xffa+'"):
+        gc.load(tmp_path / "m.onnx")
+
+
+def test_zeros_after_a_model_are_refused_as_onnx_refuses_them(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(branches().SerializeToString() + bytes(64))
+    with pytest.raises(google.protobuf.message.DecodeError):
+        onnx.load(path)
+    with pytest.raises(InvalidArgumentError, match=r"'m\.onnx' is a damaged ONNX model"):
+        gc.load(path)
 
 
 def test_the_summary_says_what_the_model_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
