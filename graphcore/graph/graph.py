@@ -261,7 +261,7 @@ class Graph(ShapedGraph):
         """
         if from_version is not None:
             raise UnimplementedError(
-                f"as_graph_def gives all nodes, not those since a version: required None as from_version, got {from_version}"
+                f"as_graph_def gives all nodes, not those since a version: required None as from_version, got {brief(from_version)}"
             )
         self.settle()
         with self.lock:

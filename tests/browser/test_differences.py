@@ -117,7 +117,7 @@ def show(browser: Browser, file: Path, name: str) -> Page:
     """Open a page, and keep a picture of it in light and in dark colours."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.goto(file.as_uri())
-    page.wait_for_function("() => document.querySelector('.graphloupe')?.dataset.busy === 'false'")
+    page.wait_for_function("() => document.querySelector('.graphloupe[data-busy]')?.dataset.busy === 'false'")
     ARTEFACTS.mkdir(exist_ok=True)
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")

@@ -87,7 +87,7 @@ def offered(shell: NotebookShell, text: str) -> list[str]:
         ("%graph renderer ", ["graphviz", "mermaid"]),
         ("%graph focus W", ["W", "W/Assign", "W/read"]),
         ("%graph other focus ", ["apart"]),
-        ("%graph graph inline l", ["lens"]),
+        ("%graph graph inline l", ["lens", "language"]),
     ],
 )
 def test_names_and_options_are_offered(completing: NotebookShell, text: str, words: list[str]) -> None:
