@@ -22,7 +22,8 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: "no path", "control only", "reversed", "state", "dtype", "shape only", "resource", "not differentiable", "stop_gradient",
-            "stop_gradients", "not registered", "forbidden", "inside a function", "custom gradient" or "dropped".
+            "stop_gradients", "not registered", "forbidden", "inside a function", "custom gradient" or "dropped"; "not finite"
+            where a gradient becomes NaN or infinite.
         node, op, source: the responsible node and the line that made it; "" and None if there is no path at all.
         reason: the reason in words; a sentence with the node as its subject.
         path: the names of the nodes from x to y through the cut; omitted after a million names in all.
@@ -134,9 +135,12 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         lines += _aligned(_ends([(step.node, step.op, *reversed(_became(step))) for step in self.steps]))
         lines += [f"  {line}" for line in _ends([line for item in self.sums for line in _sum_lines(item)])]
         lines += [f"  along {_path_text(path)}" for path in self.paths]
-        if self.cuts and self.gradient is not None:
+        bad = [cut for cut in self.cuts if cut.kind == "not finite"]
+        others = [cut for cut in self.cuts if cut.kind != "not finite"]
+        lines += ["  it is not finite since:", *[f"  {cut}" for cut in bad]] if bad else []
+        if others and self.gradient is not None:
             lines.append("  it is zero since:" if self.is_zero and self.of_values else "  on other ways it is cut:")
-        lines += [f"  {cut}" for cut in _ends(self.cuts)]
+        lines += [f"  {cut}" for cut in _ends(others)]
         lines += [f"  {note}" for note in self.notes]
         return shown("\n".join(lines))
 

@@ -39,6 +39,8 @@ class CallFacts:
         disabled_at: the lines at which it was switched off.
         changed: the tensor that it changes in place, None for none.
         kwargs: the arguments by name.
+        custom: for the last call in a function of `torch.autograd.Function` that function of the backward pass, None for other calls.
+        none_for: the inputs of it for which its backward has returned None, by their order in its `next_functions`.
     """
 
     function: str
@@ -49,6 +51,8 @@ class CallFacts:
     disabled_at: tuple[SourceFrame, ...] = ()
     changed: Any = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    custom: Any = None
+    none_for: set[int] = field(default_factory=set)
 
 
 class GradientRecorder(Recorder):
@@ -96,8 +100,20 @@ class GradientRecorder(Recorder):
     def claim_result(self, tensor: Any) -> None:
         """Note that the node behind a tensor made the functions without an owner: those of custom functions."""
         function = tensor.grad_fn
-        if function is not None and function not in self.owners:
+        if function is None:
+            return
+        if function not in self.owners:
             self._claim(function, self.ref(tensor)[0])
+        if is_custom(function):
+            name, place = self.ref(tensor)
+            facts = self.facts.get(name)
+            if facts is not None and self.owners[function] == name and place < len(facts.needs_gradient):
+                facts.custom = function
+                facts.needs_gradient[place] = True  # autograd is off while the calls in it run
+
+    def owner(self, function: Any) -> str:
+        """The node that made a function, "" if it is not known; the leaf tensor where a gradient ends."""
+        return str(self.ref(function.variable)[0]) if is_end(function) else self.owners.get(function, "")
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: list[Any] | None) -> str:
         name = super()._call(func, args, kwargs, outputs)
@@ -151,6 +167,11 @@ class GradientRecorder(Recorder):
 def is_end(function: Any) -> bool:
     """True for the function at which the gradient of a leaf tensor arrives."""
     return type(function).__name__ == "AccumulateGrad"
+
+
+def is_custom(function: Any) -> bool:
+    """True for a function of the backward pass that the user has written, as a `torch.autograd.Function`."""
+    return hasattr(type(function), "_forward_cls")
 
 
 def _next_number() -> int:

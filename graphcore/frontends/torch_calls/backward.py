@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from graphcore.frontends.foreign import ForeignNode, InputRef, ModuleCall, Port
-from graphcore.frontends.torch_calls.autograd import GradientRecorder, is_end
+from graphcore.frontends.torch_calls.autograd import GradientRecorder, is_custom, is_end
 from graphcore.frontends.torch_calls.recording import torch
 from graphcore.frontends.torch_reader.objects import port_of, sizes_of, word_of
 
@@ -66,10 +67,8 @@ class Backward:
     def owner(self, function: Any) -> str:
         """The forward node that a function differentiates: the leaf tensor, for one at which a gradient ends."""
         if is_end(function):
-            name = self._recorder.ref(function.variable)[0]
-            self._forward.setdefault(name, self._recorder.nodes[-1])
-            return name
-        return self._recorder.owners.get(function, "")
+            self._forward.setdefault(self._recorder.owner(function), self._recorder.nodes[-1])
+        return self._recorder.owner(function)
 
     def leaves(self) -> list[Any]:
         """The leaf tensors that the gradient arrives at."""
@@ -84,12 +83,21 @@ class Backward:
         leaves = self.leaves()
         if not leaves:
             return [], None
+        handles = [function.register_hook(partial(self._note_none, function)) for function in self.order if is_custom(function)]
         try:
             seeds = [torch.ones_like(tensor) for tensor in self.roots]
             return torch.autograd.grad(self.roots, leaves, seeds, retain_graph=True, allow_unused=True), None
         except Exception as error:  # noqa: BLE001 - a function of the user's own may raise anything
             said = f"{type(error).__name__}: {error}".partition(" Hint:")[0]
             return [], Failure(said, self._changing() if _MODIFIED in said else "")
+        finally:
+            remove_all(handles)
+
+    def _note_none(self, function: Any, passed: Sequence[Any], arrived: Sequence[Any]) -> None:
+        """Note the inputs for which a custom function returns None although a gradient arrives."""
+        facts = self._recorder.facts.get(self.owner(function))
+        if facts is not None and any(gradient is not None for gradient in arrived):
+            facts.none_for.update(place for place, gradient in enumerate(passed) if gradient is None)
 
     def _changing(self) -> str:
         """The last call that changed in place a tensor which a function of the backward pass has saved."""
@@ -145,6 +153,12 @@ class Backward:
             ForeignNode(name, op, inputs, outputs, modules=(*_SCOPE, *_unnamed(modules)), frames=frames, differentiates=owner, part=part)
         )
         return name
+
+
+def remove_all(handles: Sequence[Any]) -> None:
+    """Remove hooks."""
+    for handle in handles:
+        handle.remove()
 
 
 def storage_of(tensor: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -37,10 +38,12 @@ class Ends:
         self._ref = ref
         self._ended: list[tuple[str, int]] = []
         self.carrying: set[Ref] = {ref} if x.requires_grad else set()
-        for name, node in ways.nodes.items():
+        for name in ways.nodes:
             facts = ways.facts(name)
-            if facts is None or not any(taken in self.carrying for taken in node.inputs):
+            if facts is None or not any(taken in self.carrying for taken in ways.sources(name)):
                 continue
+            if facts.custom is not None:
+                self._leave_out_inner(name)
             for place, needs in enumerate(facts.needs_gradient):
                 if needs:
                     self.carrying.add((name, place))
@@ -56,7 +59,7 @@ class Ends:
             return [self._at_x("requires_grad", "has requires_grad=False, so autograd does not follow it: x.requires_grad_() changes that")]
         if self._ref not in ways.before:
             return self._without_way()
-        ends = [*self.not_a_leaf(), *self.on_other_ways()]
+        ends = [*self.not_a_leaf(), *self._custom(), *self.on_other_ways()]
         if not ends:
             last = next((node for node, place in self.carrying if (node, place) in ways.results), "")
             ends.append(GradientEnd("not differentiable", last, "has a gradient of its own, which gives none to this input"))
@@ -86,6 +89,34 @@ class Ends:
             way = [*ways.path(self._ref, name), *ways.path_to_result((name, place))[1:]]
             ends.append(GradientEnd(kind, name, reason, tuple(way)))
         return ends
+
+    def _custom(self) -> list[GradientEnd]:
+        """The ends at functions of `torch.autograd.Function` that have returned None."""
+        ways = self._ways
+        ends = []
+        for name in ways.nodes:
+            facts = ways.facts(name)
+            if facts is None or not facts.none_for or not any((name, place) in ways.before for place in range(len(facts.outputs))):
+                continue
+            following = facts.custom.next_functions
+            sources = [(ways.recorder.owner(following[place][0]), following[place][1]) for place in facts.none_for if following[place][0]]
+            if self.carrying.intersection(sources):
+                way = [*ways.path(self._ref, name), *ways.path_to_result((name, 0))[1:]]
+                ends.append(GradientEnd("custom gradient", name, words_on_custom(facts.custom, "returns None for this input"), tuple(way)))
+        return ends
+
+    def _leave_out_inner(self, name: str) -> None:
+        """Take the calls within a custom function, of which one is the last, out of the ends.
+
+        Autograd is off while they run.
+        """
+        inner, pending = {name}, [name]
+        while pending:
+            taken = {ref[0] for ref in self._ways.nodes[pending.pop()].inputs if ref is not None} - inner
+            within = [node for node in taken if _is_off_within(self._ways.facts(node))]
+            inner.update(within)
+            pending += within
+        self._ended = [ref for ref in self._ended if ref[0] not in inner]
 
     def _at_x(self, kind: str, reason: str) -> GradientEnd:
         return GradientEnd(kind, self._ref[0], reason)
@@ -143,6 +174,24 @@ def missing_gradients(recorder: GradientRecorder, results: Sequence[Any], reache
         ref[0]: Ends(ways, recorder.copies.original.get(id(tensor), tensor), ref).all()
         for ref, tensor in list(refs.items())[:_MOST_MISSING]
     }
+
+
+def words_on_custom(function: Any, does: str) -> str:
+    """A custom function in words, with the line of its backward.
+
+    Args:
+        function: the function of the backward pass.
+        does: the words on its backward.
+    """
+    made = type(function)._forward_cls
+    code = getattr(inspect.unwrap(made.backward), "__code__", None)
+    at = "" if code is None else f" ({SourceLocation(code.co_filename, code.co_firstlineno).where})"
+    return f"is the result of {made.__name__} (torch.autograd.Function), whose backward{at} {does}"
+
+
+def _is_off_within(facts: CallFacts | None) -> bool:
+    """True for a call for which autograd is off, and was not switched off by a program."""
+    return facts is not None and not facts.is_enabled and not facts.disabled_at
 
 
 _NOT_TAKEN: Final = "is taken by no call of the computation"

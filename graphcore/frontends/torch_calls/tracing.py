@@ -101,8 +101,9 @@ def _drawn(call: Call) -> tuple[ForeignGraph, list[str]]:
     if call.gradients and made.error is None:
         with mode:
             backward = add_gradients(graph, made)
-            mark_failure(graph, backward)
-        graph.missing = missing_gradients(made.recorder, tensors_of(made.result), backward.leaves())
+            gradients, leaves = mark_failure(graph, backward), backward.leaves()
+        reached = [leaf for leaf, gradient in zip(leaves, gradients, strict=True) if gradient is not None] if gradients else leaves
+        graph.missing = missing_gradients(made.recorder, tensors_of(made.result), reached)
     return graph, texts
 
 

@@ -41,6 +41,13 @@ class Ways:
         """The facts about a call, None for a tensor that is given."""
         return self.recorder.facts.get(node)
 
+    def sources(self, node: str) -> list[Ref]:
+        """The tensors to which autograd follows a call: for the last one in a custom function its own."""
+        facts = self.facts(node)
+        if facts is None or facts.custom is None:
+            return [ref for ref in self.nodes[node].inputs if ref is not None]
+        return [(self.recorder.owner(function), number) for function, number in facts.custom.next_functions if function is not None]
+
     def outputs(self, node: str) -> list[Ref]:
         """The tensors that a call gives."""
         return [(node, place) for place in range(len(self.nodes[node].outputs))]

@@ -95,14 +95,17 @@ def _explained(call: Call, made: Recording, x: Any, name: str) -> GradientExplan
     values, zeros, failed = zero_cuts(forward, backward, steps, twin)
     if failed is not None:
         return GradientExplanation(y=y, x=x_name, error=failed.said, cuts=tuple(forward.changed_in_place(failed)), notes=notes)
+    if values is None:
+        return GradientExplanation(y=y, x=x_name, cuts=tuple(map(forward.cut, ends.all())), notes=notes)
+    is_finite = bool(torch.isfinite(values).all())
     not_leaf = ends.not_a_leaf()
     return GradientExplanation(
         y=y,
         x=x_name,
         gradient=None if not_leaf else f"{x_name}.grad",
-        kind=f"{word_of(twin.dtype)} {list(sizes_of(twin.shape) or ())}",
+        kind=f"{word_of(twin.dtype)} {list(sizes_of(twin.shape) or ())}" + ("" if is_finite else ", not finite"),
         built=True,
-        is_zero=values is not None and not bool(values.any()),
+        is_zero=not bool(values.any()),
         of_values=True,
         path_count=steps.path_count,
         paths=steps.paths,

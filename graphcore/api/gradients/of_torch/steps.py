@@ -60,8 +60,8 @@ class Steps:
     def _count(self, carrying: Collection[Ref]) -> int:
         """The number of ways, by calls."""
         counts: dict[str, int] = {self._start[0]: 1}
-        for name, node in self._forward.nodes.items():
-            taken = [ref[0] for ref in node.inputs if ref is not None and ref in carrying]
+        for name in self._forward.nodes:
+            taken = [ref[0] for ref in self._forward.sources(name) if ref in carrying]
             if taken:
                 counts[name] = min(sum(counts.get(source, 0) for source in taken), MOST_COUNTED)
         return min(sum(counts.get(node, 0) for node, _ in self._forward.results), MOST_COUNTED)

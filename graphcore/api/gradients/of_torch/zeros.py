@@ -1,14 +1,17 @@
-"""The calls of PyTorch at which a gradient becomes zero for the values of a run."""
+"""The calls of PyTorch at which a gradient becomes zero, NaN or infinite for the values of a run."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
+from graphcore.api.gradients.of_torch.bad import is_finite, not_finite
 from graphcore.api.gradients.of_torch.forward import Forward
 from graphcore.api.gradients.of_torch.steps import Steps
 from graphcore.frontends.foreign import GradientEnd
 from graphcore.frontends.torch_calls.autograd import CallFacts, is_end
-from graphcore.frontends.torch_calls.backward import Backward, Failure
+from graphcore.frontends.torch_calls.backward import Backward, Failure, remove_all
+from graphcore.frontends.torch_calls.ends import words_on_custom
 
 _FLAT: Final = "is flat almost everywhere: its derivative is zero"
 _SATURATED: Final = "is saturated: its slope is zero in floating point at these inputs"
@@ -38,31 +41,44 @@ def zero_cuts(forward: Forward, backward: Backward, steps: Steps, twin: Any) -> 
     """Run the backward pass.
 
     Returns:
-        The gradient of the leaf, None if nothing arrives; the calls at which it becomes zero, if it is zero; the error of the pass.
+        The gradient of the leaf, None if nothing arrives; the calls at which it becomes zero, if it is zero, or the one at which it becomes
+        NaN or infinite; the error of the pass.
     """
     flows: dict[Any, tuple[bool, list[bool]]] = {}
-    handles = [function.register_hook(_watcher(function, flows)) for function in steps.on_way if not is_end(function)]
+    bad: list[tuple[Any, Any, Any]] = []
+    on_way = set(steps.on_way)
+    handles = [function.register_hook(_watcher(function, flows, on_way, bad)) for function in steps.on_way if not is_end(function)]
     gradients, failed = backward.run()
     if failed is not None:
         return None, [], failed
     values = dict(zip([id(leaf) for leaf in backward.leaves()], gradients, strict=True)).get(id(twin))
-    for handle in handles:
-        handle.remove()
+    remove_all(handles)
+    if values is not None and not is_finite(values) and bad:
+        function, passed, arrived = bad[0]
+        name = backward.owner(function)
+        return values, [not_finite(forward, name, passed, arrived, tuple(forward.path_to_result((name, 0))))], None
     if values is None or bool(values.any()):
         return values, [], None
-    on_way = set(steps.on_way)
     ends: dict[str, None] = {}
     for function in steps.on_way:
         arrived, passed = flows.get(function, (False, []))
         onwards = [is_left for is_left, (following, _) in zip(passed, function.next_functions, strict=False) if following in on_way]
         if arrived and not any(onwards):
             ends[backward.owner(function)] = None
-    return values, [GradientEnd("zero", name, _reason(forward.facts(name)), _way(forward, backward, steps, name)) for name in ends], None
+    return values, [GradientEnd(*_reason(forward.facts(name), name), _way(forward, backward, steps, name)) for name in ends], None
 
 
-def _watcher(function: Any, flows: dict[Any, tuple[bool, list[bool]]]) -> Any:
+def _watcher(function: Any, flows: dict[Any, tuple[bool, list[bool]]], on_way: Collection[Any], bad: list[tuple[Any, Any, Any]]) -> Any:
+    """A hook that notes where zeros are passed on, and the first bad gradient made of finite ones."""
+
     def watch(passed: Any, arrived: Any) -> None:
         flows[function] = any(map(_is_nonzero, arrived)), [_is_nonzero(one) for one in passed]
+        if bad or not all(map(is_finite, arrived)):
+            return
+        for gradient, (following, _) in zip(passed, function.next_functions, strict=False):
+            if following in on_way and not is_finite(gradient):
+                bad.append((function, gradient, arrived))
+                return
 
     return watch
 
@@ -71,9 +87,12 @@ def _is_nonzero(gradient: Any) -> bool:
     return gradient is not None and bool(gradient.any())
 
 
-def _reason(facts: CallFacts | None) -> str:
-    name = "" if facts is None else facts.function
-    return _REASONS.get(name, "passes no gradient on: its derivative is zero at these values")
+def _reason(facts: CallFacts | None, name: str) -> tuple[str, str, str]:
+    """The kind of an end, its node and the reason."""
+    if facts is not None and facts.custom is not None:
+        return "custom gradient", name, words_on_custom(facts.custom, "returns None" if facts.none_for else "returns zeros")
+    function = "" if facts is None else facts.function
+    return "zero", name, _REASONS.get(function, "passes no gradient on: its derivative is zero at these values")
 
 
 def _way(forward: Forward, backward: Backward, steps: Steps, name: str) -> tuple[str, ...]:
