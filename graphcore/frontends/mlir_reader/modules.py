@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,8 @@ _ROLES: Final = {
     "scf.while": ("cond", "body"),
     "scf.for": ("body",),
 }
+_PARAMETER: Final = re.compile(r"(params|parameters|variables|weights)[\[.]")
+"""The beginning of the name of an argument that JAX takes out of a tree of parameters: `params['dense']['kernel']`."""
 _TENSOR: Final = re.compile(r"(?:tensor|memref|vector)<((?:[\d?]+x)*)(.*)>", re.DOTALL)
 
 
@@ -64,6 +67,15 @@ def read_module(data: bytes) -> ForeignGraph:
         raise
     except Exception as error:  # noqa: BLE001 - the bindings raise errors of several classes
         raise InvalidArgumentError(f"The MLIR module cannot be parsed: {' '.join(str(error).split())[:300]}") from None
+
+
+def _with_parameters(nodes: list[ForeignNode]) -> list[ForeignNode]:
+    """The nodes of the entry function. Arguments out of a tree of parameters are such, if there are others."""
+    arguments = [node for node in nodes if node.kind == "input"]
+    parameters = {node.name for node in arguments if _PARAMETER.match(node.name)}
+    if len(parameters) == len(arguments):
+        return nodes
+    return [replace(node, kind="parameter") if node.name in parameters else node for node in nodes]
 
 
 def _context(ir: Any) -> Any:
@@ -110,6 +122,7 @@ class _ModuleReader:
         if main is None:
             main = self._block(root, "module", {}, 0)
             notes.append("The module has no function: this is all that it holds.")
+        main.nodes = _with_parameters(main.nodes)
         facts = {"dialects": ", ".join([f"{name} ({count})" for name, count in self._dialects.most_common(9)])}
         facts["form"] = "bytecode" if self._is_bytecode else "text"
         name = _text(root, "sym_name")

@@ -11,6 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.frontends.sources import open_source
+from widgets import to_outline
 
 pytest.importorskip("jaxlib")
 FILES = Path(__file__).parents[2] / "data" / "frontends"
@@ -52,6 +53,27 @@ def test_unknown_dialects_dynamic_sizes_and_constants_are_read(tmp_path: Path) -
     assert weight is not None
     assert weight.load is not None
     np.testing.assert_array_equal(weight.load(), [1, 2])
+
+
+def test_arguments_out_of_a_tree_of_parameters_lie_in_the_scopes_that_take_them(tmp_path: Path) -> None:
+    path = tmp_path / "net.mlir"
+    layers = [
+        f"  %y{number + 1} = stablehlo.dot_general %y{number}, %w{number}, contracting_dims = [1] x [0] : "
+        f'(tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("jit(net)/layer{number}/dot_general")\n'
+        f'  %y{number + 2} = stablehlo.tanh %y{number + 1} : tensor<2x4xf32> loc("jit(net)/layer{number}/tanh")\n'
+        for number in (0, 2)
+    ]
+    weights = ", ".join([f"%w{number}: tensor<4x4xf32> loc(\"params['layer{number}']['w']\")" for number in (0, 2)])
+    path.write_text(
+        f'module @net {{ func.func @main({weights}, %y0: tensor<2x4xf32> loc("x")) -> tensor<2x4xf32> {{\n'
+        f"{''.join(layers)}  return %y4 : tensor<2x4xf32> }} }}"
+    )
+    kinds = {node.name: node.kind for node in open_source(path).main.nodes if node.op == "mlir.argument"}
+    assert kinds == {"params['layer0']['w']": "parameter", "params['layer2']['w']": "parameter", "x": "input"}
+    outline = to_outline(gc.load(path))
+    assert "argument x float [2,4]" in outline
+    assert "params" not in outline
+    assert {node.name.rpartition("/")[0] for node in gc.load(path).op_nodes() if node.op == "mlir.argument"} == {"", "layer0", "layer2"}
 
 
 def test_damaged_bytecode_is_refused(tmp_path: Path) -> None:
