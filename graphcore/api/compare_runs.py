@@ -13,12 +13,12 @@ from graphcore.api.run_values import values_of
 from graphcore.api.tensor_comparison import QUANTIZED, TensorComparison, coarseness, compare_tensors
 from graphcore.difference import GraphDiff, compare, tensors_to_compare, unmatched_before
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Graph
 from graphcore.op_names import plain_op
 from graphcore.support.shown import html_text, shown
 
 if TYPE_CHECKING:
     from graphcore.attrs import Array
-    from graphcore.graph import Graph
 
 Measure = Literal["max_abs", "relative", "cosine", "sqnr"]
 MOST_LISTED: Final = 10

@@ -139,7 +139,9 @@ POOL: Final = _load()
 
 def message_class(name: str) -> Any:
     """The class of message `name`. Its fields are known to the protobuf runtime, not to a type checker."""
-    return message_factory.GetMessageClass(POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+    message = message_factory.GetMessageClass(POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+    message.__module__ = __name__  # protobuf gives it none, and `help` of modules that have it would fail
+    return message
 
 
 AttrValue: Final = message_class("AttrValue")

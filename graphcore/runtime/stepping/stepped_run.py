@@ -13,14 +13,14 @@ import msgspec
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
 from graphcore.graph.attached import Attached
 from graphcore.runtime.core.cancellation import CancellationManager
+from graphcore.runtime.core.events import Event
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.tensor_stats import TensorStats
 from graphcore.runtime.core.tracing import Trace
 from graphcore.support.critical_section import critical_section
 
 if TYPE_CHECKING:
     from graphcore.graph.model.node import Node
-    from graphcore.runtime.core.events import Event
-    from graphcore.runtime.core.tensor_stats import TensorStats
     from graphcore.runtime.core.value_records import Key, ValueRecorder, ValueRecords
     from graphcore.runtime.stepping.gate import Gate
 
