@@ -3,6 +3,7 @@ import { reason } from "../dom";
 import { toDot } from "../page/dot_text";
 import { toMermaid } from "../page/mermaid_text";
 import type { Scene } from "../scene/generated";
+import { word } from "../scene/words";
 import { copyText, download } from "../shell/files";
 import { PLAIN_LENS } from "./legend";
 import type * as raster from "./raster";
@@ -69,7 +70,7 @@ export class Exporter {
     const { scene, lens = "" } = this.#actions.shown() ?? {};
     const write = { dot: toDot, mermaid: toMermaid, csv: (shown: Scene) => toCsv(shown, lens) }[format as string];
     const text = scene && (write ? write(scene) : this.#actions.svgText());
-    if (!text) return this.#actions.fail("There is no picture to export yet");
+    if (!text) return this.#actions.fail(word("There is no picture to export yet"));
     if (format === "png" || format === "pdf") {
       const made = format === "pdf" ? this.#print(text) : this.#paint(text);
       made.catch((error: unknown) => this.#actions.fail(reason(error)));
@@ -86,13 +87,13 @@ export class Exporter {
 
   async #print(svg: string): Promise<void> {
     (await this.#actions.raster()).printPdf(svg, this.#stem());
-    this.#actions.say("Choose “Save as PDF” where the browser asks for a printer");
+    this.#actions.say(word("Choose “Save as PDF” where the browser asks for a printer"));
   }
 
   #save(format: FileFormat, file: Blob, note = ""): void {
     const name = `${this.#stem()}.${FILES[format][0]}`;
     download(name, file);
-    this.#actions.say(`Saved ${name}${note}`);
+    this.#actions.say(word("Saved {name}", { name: `${name}${note}` }));
   }
 
   #stem(): string {
@@ -102,7 +103,7 @@ export class Exporter {
 
   copy(text: string): void {
     copyText(text).then(
-      () => this.#actions.say("Copied"),
+      () => this.#actions.say(word("Copied")),
       (error: unknown) => this.#actions.fail(reason(error)),
     );
   }

@@ -3,6 +3,7 @@
 import { h, ownKeys, reason } from "../dom";
 import type { FromKernel, FromViewer, FunctionMessage, Pane, PictureRequest } from "../scene/generated";
 import { shown } from "../scene/shown";
+import { word } from "../scene/words";
 import { copyText } from "../shell/files";
 import type { Host, MountOptions } from "../shell/host";
 import { Link } from "../shell/link";
@@ -113,7 +114,7 @@ export class FunctionPane {
     });
     const copy = (text: string): void => {
       copyText(text).then(
-        () => this.#status.say("Copied"),
+        () => this.#status.say(word("Copied")),
         (error: unknown) => this.#status.fail(reason(error)),
       );
     };

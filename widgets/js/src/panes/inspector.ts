@@ -182,16 +182,20 @@ export class Inspector {
     const sections = [
       this.#headerOf(
         "selection",
-        `${boxes.length.toLocaleString("en")} boxes`,
-        `${nodes.toLocaleString("en")} nodes`,
+        word("{count} boxes", { count: boxes.length.toLocaleString("en") }),
+        word("{count} nodes", { count: nodes.toLocaleString("en") }),
         "",
         boxes.length,
       ),
-      wrong ? section("Errors", h("p", {}, `${wrong} of them with errors`)) : null,
+      wrong ? section("Errors", h("p", {}, word("{count} of them with errors", { count: wrong }))) : null,
       section("Contents", this.#contents(contents)),
       cells.length > 0 ? section("Made by", h("p", {}, cells.join(", "))) : null,
       this.#offerDevices(boxes.map(({ id }) => id)),
-      section("Boxes", h("ul", {}, ...links), more > 0 ? h("p", { class: "gl-note" }, `and ${more} more`) : null),
+      section(
+        "Boxes",
+        h("ul", {}, ...links),
+        more > 0 ? h("p", { class: "gl-note" }, word("and {count} more", { count: more })) : null,
+      ),
     ];
     this.element.replaceChildren(...sections.filter((part) => part !== null));
     this.element.hidden = false;
@@ -316,7 +320,7 @@ export class Inspector {
 
   /** A called function: its name, its definition, and its body with the types of this call. */
   #called(id: string, called: FunctionInfo): HTMLElement | null {
-    const kind = called.label ? `${word("Function")} · ${called.label}` : "Function";
+    const kind = called.label ? `${word("Function")} · ${called.label}` : word("Function");
     return section(
       kind,
       h("p", {}, h("code", {}, called.attrs ? `${called.name}[${called.attrs}]` : called.name)),
@@ -343,14 +347,16 @@ export class Inspector {
       ? h(
           "p",
           {},
-          "differentiates ",
+          `${word("differentiates")} `,
           this.#link(info.differentiates, info.differentiates_id),
-          info.body_node ? ` as its node ${info.body_node}` : "",
+          info.body_node ? ` ${word("as its node {node}", { node: info.body_node })}` : "",
         )
       : null;
     return [
       forward,
-      info.function ? h("p", {}, "by the registered gradient function ", h("code", {}, info.function)) : null,
+      info.function
+        ? h("p", {}, `${word("by the registered gradient function")} `, h("code", {}, info.function))
+        : null,
       info.definition ? this.#code(info.definition, word("Registered gradient function")) : null,
       info.instantiated ? this.#code(info.instantiated, word("Instantiated body")) : null,
       info.built ? this.#code(info.built, word("What of it is in this graph")) : null,
@@ -392,7 +398,12 @@ export class Inspector {
   /** The line that made something: a link to its cell where there is access to the notebook. */
   #source(row: SourceRow | null): HTMLElement | null {
     if (!row) return null;
-    const place = `${row.cell || row.file || "unknown place"}${row.line ? `, line ${row.line}` : ""}`;
+    const place = [
+      row.cell || row.file || word("unknown place"),
+      row.line ? word("line {number}", { number: row.line }) : "",
+    ]
+      .filter(Boolean)
+      .join(", ");
     const { showLine } = this.#actions;
     const press = (): void => showLine?.(row.cell_id, row.line);
     return h(

@@ -7,8 +7,10 @@ import { shown } from "../scene/shown";
 import { word } from "../scene/words";
 import type { Notebook } from "../shell/notebook";
 
-const plural = (count: number, word: string): string =>
-  `${count.toLocaleString("en")} ${word}${count === 1 ? "" : word.endsWith("x") ? "es" : "s"}`;
+const inNodes = (count: number): string =>
+  count === 1 ? word("1 node") : word("{count} nodes", { count: count.toLocaleString("en") });
+const inBoxes = (count: number): string =>
+  count === 1 ? word("1 box") : word("{count} boxes", { count: count.toLocaleString("en") });
 
 export class Status {
   readonly element: HTMLElement;
@@ -49,7 +51,7 @@ export class Status {
     if (this.#end) this.fail(this.#end);
     else
       this.say(
-        [title, isDifference(scene) && !this.isOfPage ? "Esc shows the graph again" : "", summary]
+        [title, isDifference(scene) && !this.isOfPage ? word("Esc shows the graph again") : "", summary]
           .filter(Boolean)
           .join(" · "),
       );
@@ -61,14 +63,14 @@ export class Status {
     this.fail(text);
     if (!notebook?.isKnown || !this.#reconnect.hidden) return;
     this.#reconnect.hidden = false;
-    this.#reconnect.title = "Run the cell that made this picture again";
+    this.#reconnect.title = word("Run the cell that made this picture again");
     this.#reconnect.addEventListener("click", () => void this.#run(notebook));
   }
 
   async #run(notebook: Notebook): Promise<void> {
-    this.say("Running its cell again…");
+    this.say(word("Running its cell again…"));
     const done = await notebook.runCell().catch(() => false);
-    this.fail(done ? this.#end : "Its cell cannot be run on its own: run the cells above it first");
+    this.fail(done ? this.#end : word("Its cell cannot be run on its own: run the cells above it first"));
   }
 
   /** The result of "expand all": everything is open, or the reason why not. */
@@ -76,9 +78,13 @@ export class Status {
     const closed = nodes.filter(({ expandable }) => expandable);
     if (closed.length === 0) return;
     const inside = closed.reduce((sum, { count }) => sum + count, 0);
-    const [shown, all] = [Math.max(total - inside, 0), total].map((count) => count.toLocaleString("en"));
-    const rest = `${plural(closed.length, "box")} ${closed.length === 1 ? "is" : "are"} still closed`;
-    this.say(`${shown} of ${all} nodes are shown: Expand all stops at ${MAX_BOXES} boxes, ${rest}`);
+    const [shown = "", all = ""] = [Math.max(total - inside, 0), total].map((count) => count.toLocaleString("en"));
+    const rest =
+      closed.length === 1
+        ? word("1 box is still closed")
+        : word("{count} boxes are still closed", { count: closed.length.toLocaleString("en") });
+    const limit = { shown, all, most: MAX_BOXES, rest };
+    this.say(word("{shown} of {all} nodes are shown: Expand all stops at {most} boxes, {rest}", limit));
   }
 
   /** Something went wrong. */
@@ -92,7 +98,7 @@ export class Status {
   drawn({ scene, openings }: SceneMessage, delayMs: number | null): void {
     const { nodes } = scene;
     this.#facts.textContent = delayMs === null ? "" : `${Math.round(delayMs)} ms`;
-    this.#facts.title = delayMs === null ? "" : "From the end of the cell until the picture was on the screen";
+    this.#facts.title = delayMs === null ? "" : word("From the end of the cell until the picture was on the screen");
     const folding = JSON.stringify(openings);
     const folded = this.#folding !== null && folding !== this.#folding;
     this.#folding = folding;
@@ -107,15 +113,18 @@ export class Status {
   #announce(ids: readonly string[], errors: number, folded: boolean): void {
     const before = this.#shown;
     this.#shown = new Set(ids);
-    if (before === null) return this.#hear(`Picture of ${plural(ids.length, "node")}`, errors);
-    if (folded) return this.#hear(`${plural(ids.length, "box")} shown`, errors);
+    if (before === null) return this.#hear(word("Picture of {what}", { what: inNodes(ids.length) }), errors);
+    if (folded) return this.#hear(word("{what} shown", { what: inBoxes(ids.length) }), errors);
     const added = ids.filter((id) => !before.has(id)).length;
     const removed = [...before].filter((id) => !this.#shown?.has(id)).length;
-    const parts = [added ? `${plural(added, "node")} added` : "", removed ? `${removed} removed` : ""].filter(Boolean);
-    this.#hear(`Picture updated${parts.length ? `: ${parts.join(", ")}` : ""}`, errors);
+    const parts = [
+      added ? word("{what} added", { what: inNodes(added) }) : "",
+      removed ? word("{count} removed", { count: removed }) : "",
+    ].filter(Boolean);
+    this.#hear([word("Picture updated"), parts.join(", ")].filter(Boolean).join(": "), errors);
   }
 
   #hear(text: string, errors: number): void {
-    this.#live.textContent = shown(errors ? `${text}, ${errors} with errors` : text);
+    this.#live.textContent = shown(errors ? word("{text}, {count} with errors", { text, count: errors }) : text);
   }
 }

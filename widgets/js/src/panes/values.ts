@@ -2,6 +2,7 @@
 
 import { type Child, h, s } from "../dom";
 import type { ValueRow, Values } from "../scene/generated";
+import { word } from "../scene/words";
 
 /** Requests the page with row `first` of the values of a node. */
 export type AskForValues = (name: string, first: number) => void;
@@ -73,15 +74,21 @@ export class ValuesPane {
       min: 1,
       max: total,
       value: first + 1,
-      "aria-label": "First row of the page",
+      "aria-label": word("First row of the page"),
       change: () => this.#ask(this.#name, Math.min(Math.max(Math.round(Number(field.value)) || 1, 1), total) - 1),
     });
     return h(
       "div",
       { class: "gl-pager" },
-      button("‹", "Previous rows", first - page),
-      h("label", {}, "Rows ", field, ` to ${count(first + rows.length)} of ${count(total)}`),
-      button("›", "Next rows", first + page),
+      button("‹", word("Previous rows"), first - page),
+      h(
+        "label",
+        {},
+        `${word("Rows")} `,
+        field,
+        ` ${word("to {last} of {total}", { last: count(first + rows.length), total: count(total) })}`,
+      ),
+      button("›", word("Next rows"), first + page),
     );
   }
 }
@@ -104,7 +111,7 @@ function histogram({ bins, statistics }: Values): HTMLElement {
       viewBox: `0 0 ${bins.length} 40`,
       preserveAspectRatio: "none",
       role: "img",
-      "aria-label": `Histogram of the values from ${low} to ${high}`,
+      "aria-label": word("Histogram of the values from {low} to {high}", { low, high }),
     },
     ...bars,
   );
@@ -117,7 +124,7 @@ function picture({ picture: rows, pictures }: Values): HTMLElement {
   const pixels = rows.flatMap((row, y) =>
     row.map((level, x) => s("rect", { x, y, width: 1.05, height: 1.05, fill: `rgb(${level},${level},${level})` })),
   );
-  const label = `The first of ${count(pictures)} images, black for the least value`;
+  const label = word("The first of {count} images, black for the least value", { count: count(pictures) });
   const size = { viewBox: `0 0 ${first.length} ${rows.length}`, role: "img", "aria-label": label };
   return h("figure", { class: "gl-image" }, s("svg", size, ...pixels), h("figcaption", {}, label));
 }
@@ -129,7 +136,7 @@ function table({ rows }: Values): HTMLElement {
   ];
   return h(
     "div",
-    { class: "gl-value-rows", tabindex: 0, role: "region", "aria-label": "Values" },
+    { class: "gl-value-rows", tabindex: 0, role: "region", "aria-label": word("Values") },
     h("table", {}, h("tbody", {}, ...rows.map((row) => h("tr", {}, ...cells(row))))),
   );
 }

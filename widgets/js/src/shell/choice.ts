@@ -19,6 +19,7 @@ import type {
 import { among, between, nearby } from "../scene/nearby";
 import { type Highlighted, selectedBoxes, type Traced, trace, type Way } from "../scene/trace";
 import { endOfLine } from "../scene/walk";
+import { word } from "../scene/words";
 import { History, type Place } from "./history";
 
 /** The longest time between the presses of a double click, as desktops have it. */
@@ -209,7 +210,7 @@ export class Choice {
 
   /** Highlights what is near the selection, a step further each time. */
   neighborhood(): void {
-    if (this.#selection.size === 0) return this.#view.status.say("Select a box to see its neighborhood");
+    if (this.#selection.size === 0) return this.#view.status.say(word("Select a box to see its neighborhood"));
     const steps = this.#highlight?.way === "near" ? (this.#highlight.steps ?? 0) + 1 : 1;
     this.#highlight = { way: "near", steps, find: (scene, selection) => nearby(scene, selection, steps) };
     this.#tellOthers(`within ${steps} ${steps === 1 ? "step" : "steps"}`);
@@ -219,12 +220,12 @@ export class Choice {
   paths(): void {
     const [first, second, ...more] = this.#selection;
     if (!first || !second || more.length > 0)
-      return this.#view.status.say("Select two boxes to see the ways between them");
+      return this.#view.status.say(word("Select two boxes to see the ways between them"));
     this.#highlight = { way: "paths", find: (scene) => between(scene, first, second) };
     const found = this.#showTrace();
     if (found?.boxes.size) return this.#tellOthers("between them");
     this.#highlight = null;
-    this.#view.status.say("There is no way between the two boxes");
+    this.#view.status.say(word("There is no way between the two boxes"));
   }
 
   /** Highlights the boxes that the host found. */

@@ -15,6 +15,7 @@ import {
 import type { StepTimeline, TimelineLane } from "../../scene/generated";
 import { textWidth } from "../../scene/measure";
 import { areaPath, type Curve, columnsOf } from "../../scene/memory";
+import { word } from "../../scene/words";
 import { momentWords } from "./memory";
 
 const ROW = 20;
@@ -78,7 +79,7 @@ export class Chart {
         tabindex: 0,
         role: "application",
         "aria-roledescription": "timeline",
-        "aria-label": `${timeline.title}. Arrow keys go from bar to bar, Enter shows the node in the picture, m tells the peak of the memory, + and - zoom, 0 shows all`,
+        "aria-label": `${timeline.title}. ${word("Arrow keys go from bar to bar, Enter shows the node in the picture, m tells the peak of the memory, + and - zoom, 0 shows all")}`,
         keydown: (event: KeyboardEvent) => this.#key(event),
         wheel: (event: WheelEvent) => this.#wheel(event),
         pointerdown: (event: PointerEvent) => this.#press(event),
@@ -101,7 +102,10 @@ export class Chart {
 
   #laneText(lane: TimelineLane, i: number): HTMLElement {
     const share = this.timeline.length ? Math.round((100 * lane.busy) / this.timeline.length) : 0;
-    const facts = `busy ${share} %${lane.peak < 0 ? "" : `, peak ${bytes(lane.peak)}`}`;
+    const facts =
+      lane.peak < 0
+        ? word("busy {share} %", { share })
+        : word("busy {share} %, peak {peak}", { share, peak: bytes(lane.peak) });
     return h(
       "div",
       { class: "gl-lane", style: `top:${this.#tops[i]}px`, title: `${lane.name}: ${facts}` },
@@ -153,7 +157,7 @@ export class Chart {
     const place = (time: number): number => (time - window.from) * scale;
     const peak = place(curve.peakAt);
     if (peak >= 0 && peak <= width) {
-      const text = `peak ${bytes(curve.peak)}`;
+      const text = word("peak {peak}", { peak: bytes(curve.peak) });
       const isLeft = peak > width - 100;
       const x = peak + (isLeft ? -6 : 6);
       group.append(
@@ -208,15 +212,25 @@ export class Chart {
   #words({ first, count, lane }: Bar): string {
     const { spans, lanes } = this.timeline;
     const where = lanes[lane]?.text ?? "";
-    if (count > 1) return `${count} short bars from ${this.#label(first)} on, on ${where}. Zoom in to see them`;
+    if (count > 1)
+      return word("{count} short bars from {first} on, on {where}. Zoom in to see them", {
+        count,
+        first: this.#label(first),
+        where,
+      });
+    const [lasting, start] = [spans.lasting[first] ?? 0, spans.starts[first] ?? 0].map(duration);
     const turn = spans.iterations[first] ?? -1;
     const size = spans.sizes[first] ?? 0;
     const parts = [
-      `${this.#label(first)}: ${duration(spans.lasting[first] ?? 0)} from ${duration(spans.starts[first] ?? 0)} on`,
+      word("{node}: {lasting} from {start} on", {
+        node: this.#label(first),
+        lasting: lasting ?? "",
+        start: start ?? "",
+      }),
       size > 0 && bytes(size),
-      turn >= 0 && `iteration ${turn}`,
+      turn >= 0 && word("iteration {count}", { count: turn }),
       where,
-      this.#host.lit(this.#node(first)) && "selected in the picture",
+      this.#host.lit(this.#node(first)) && word("selected in the picture"),
     ];
     return parts.filter(Boolean).join(", ");
   }
@@ -335,7 +349,7 @@ export class Chart {
     const here = this.#current()?.lane ?? -1;
     const lane = this.#curves[here] ? here : this.#curves.findIndex(Boolean);
     const curve = this.#curves[lane];
-    if (!curve) return this.#host.say("This timeline has no memory");
+    if (!curve) return this.#host.say(word("This timeline has no memory"));
     this.#host.moment(lane, curve.peakAt);
     this.#host.say(momentWords(this.timeline, lane, curve.peakAt));
   }

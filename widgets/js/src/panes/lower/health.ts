@@ -1,6 +1,7 @@
 // The pane of the values of a run: NaN and Inf, zeros, and the gradients along the depth.
 import { type Child, h } from "../../dom";
 import type { FromKernel, HealthMessage, HealthRow, RunHealth } from "../../scene/generated";
+import { word } from "../../scene/words";
 import { MagnitudePlot } from "./magnitudes";
 import type { LowerActions, LowerPane } from "./pane";
 
@@ -66,20 +67,20 @@ export class HealthPane implements LowerPane {
       });
     const found: Child[] = [
       h("p", { class: "gl-health-note", role: "status" }, h("strong", {}, summary)),
-      first && h("h4", {}, "First NaN or Inf"),
+      first && h("h4", {}, word("First NaN or Inf")),
       first && h("ul", {}, this.#row(first)),
-      inputs.length > 0 && h("h4", {}, "Computed from"),
+      inputs.length > 0 && h("h4", {}, word("Computed from")),
       inputs.length > 0 && h("ul", {}, ...inputs.map((row) => this.#row(row))),
       ...(this.#plot?.elements ?? []),
-      ...this.#list("All with NaN or Inf", bad, moreBad),
-      ...this.#list("All zero", zeros, moreZeros),
+      ...this.#list(word("All with NaN or Inf"), bad, moreBad),
+      ...this.#list(word("All zero"), zeros, moreZeros),
     ];
     return found.filter((part) => part instanceof HTMLElement);
   }
 
   #list(title: string, rows: readonly HealthRow[], more: number): Child[] {
     if (rows.length === 0) return [];
-    const rest = more > 0 ? h("li", {}, `and ${more.toLocaleString("en")} more`) : null;
+    const rest = more > 0 ? h("li", {}, word("and {count} more", { count: more.toLocaleString("en") })) : null;
     return [h("h4", {}, title), h("ul", {}, ...rows.map((row) => this.#row(row)), rest)];
   }
 

@@ -1,6 +1,7 @@
 // The plot of the gradients along the depth, and the same as a table.
 import { h, s } from "../../dom";
 import type { GradientMagnitude } from "../../scene/generated";
+import { word } from "../../scene/words";
 
 const HEIGHT = 120;
 const LEFT = 44;
@@ -37,11 +38,11 @@ export class MagnitudePlot {
     this.#magnitudes = magnitudes;
     this.#actions = actions;
     const shapes = magnitudes.some(({ weight }) => weight)
-      ? " Squares are variables, constants and nodes computed from them alone."
+      ? ` ${word("Squares are variables, constants and nodes computed from them alone.")}`
       : "";
-    this.#label = `Greatest gradient by each node, from the first layer to the loss. ${trend(magnitudes)}${shapes}`;
+    this.#label = `${word("Greatest gradient by each node, from the first layer to the loss.")} ${trend(magnitudes)}${shapes}`;
     this.elements = [
-      h("h4", {}, "Gradients along the depth"),
+      h("h4", {}, word("Gradients along the depth")),
       h("p", { class: "gl-health-note" }, this.#label),
       this.#plot,
       this.#table(),
@@ -118,11 +119,13 @@ export class MagnitudePlot {
         h("td", {}, told(text, bad)),
       ),
     );
-    const heads = ["Node", "Depth", "Greatest gradient"].map((text) => h("th", { scope: "col" }, text));
+    const heads = [word("Node"), word("Depth"), word("Greatest gradient")].map((text) =>
+      h("th", { scope: "col" }, text),
+    );
     return h(
       "details",
       { class: "gl-lower-table" },
-      h("summary", {}, "As a table"),
+      h("summary", {}, word("As a table")),
       h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
     );
   }
@@ -138,27 +141,30 @@ function rules(low: number, high: number, right: number, y: (level: number) => n
 }
 
 function told(text: string, bad: boolean): string {
-  return bad ? `${text}, with NaN or Inf` : text;
+  return bad ? word("{text}, with NaN or Inf", { text }) : text;
 }
 
 /** The course of the magnitudes in words. */
 function trend(magnitudes: readonly GradientMagnitude[]): string {
-  if (magnitudes.some(({ bad }) => bad)) return "Some have NaN or Inf (crosses).";
+  if (magnitudes.some(({ bad }) => bad)) return word("Some have NaN or Inf (crosses).");
   const levels = magnitudes.flatMap(({ level }) => (level === null ? [] : [level]));
   const [least, most] = [Math.min(...levels), Math.max(...levels)];
-  if (levels.length === 0) return "All are zero.";
-  if (most >= EXPLODING) return `They reach 1e${Math.round(most)}: exploding.`;
-  if (least <= VANISHING) return `They fall to 1e${Math.round(least)}: vanishing.`;
+  if (levels.length === 0) return word("All are zero.");
+  if (most >= EXPLODING) return word("They reach {most}: exploding.", { most: `1e${Math.round(most)}` });
+  if (least <= VANISHING) return word("They fall to {least}: vanishing.", { least: `1e${Math.round(least)}` });
   const change = changeAlongDepth(magnitudes);
   if (Math.abs(change) >= STEEP) {
     const times = Math.round(10 ** Math.abs(change)).toLocaleString("en-US", { maximumSignificantDigits: 2 });
     return change < 0
-      ? `They fall ${times}-fold from the loss to the first layer: vanishing.`
-      : `They grow ${times}-fold from the loss to the first layer: exploding.`;
+      ? word("They fall {times}-fold from the loss to the first layer: vanishing.", { times })
+      : word("They grow {times}-fold from the loss to the first layer: exploding.", { times });
   }
-  if (levels.length < magnitudes.length) return "Some are zero (hollow).";
-  if (most - least >= STEEP) return `They are between 1e${Math.round(least)} and 1e${Math.round(most)}.`;
-  return "They stay in a usual range.";
+  if (levels.length < magnitudes.length) return word("Some are zero (hollow).");
+  if (most - least >= STEEP) {
+    const ends = { least: `1e${Math.round(least)}`, most: `1e${Math.round(most)}` };
+    return word("They are between {least} and {most}.", ends);
+  }
+  return word("They stay in a usual range.");
 }
 
 /**

@@ -3,6 +3,7 @@ import { h } from "../../dom";
 import { bytes, duration } from "../../scene/bars";
 import type { StepTimeline } from "../../scene/generated";
 import { aliveAt, type Curve } from "../../scene/memory";
+import { word } from "../../scene/words";
 
 const MOST_ROWS = 40;
 const MOST_NAMED = 3;
@@ -19,8 +20,10 @@ export function momentWords(timeline: StepTimeline, lane: number, time: number):
   const alive = aliveAt(timeline, lane, time);
   const held = alive.reduce((sum, each) => sum + each.bytes, 0);
   const named = alive.slice(0, MOST_NAMED).map((each) => `${shortName(timeline, each.label)} ${bytes(each.bytes)}`);
-  if (alive.length > MOST_NAMED) named.push(`and ${alive.length - MOST_NAMED} more`);
-  return `${bytes(held)} alive at ${duration(time)} on ${timeline.lanes[lane]?.text ?? ""}: ${named.join(", ") || "nothing"}`;
+  if (alive.length > MOST_NAMED) named.push(word("and {count} more", { count: alive.length - MOST_NAMED }));
+  const device = timeline.lanes[lane]?.text ?? "";
+  const what = named.join(", ") || word("nothing");
+  return word("{held} alive at {time} on {device}: {what}", { held: bytes(held), time: duration(time), device, what });
 }
 
 /** The name of a node without the calls around it. */
@@ -48,7 +51,7 @@ export class MemoryTable {
     this.#lane = used.reduce((a, b) => ((curves[b]?.peak ?? 0) > (curves[a]?.peak ?? 0) ? b : a), used[0] ?? 0);
     this.#lanes = h(
       "select",
-      { "aria-label": "Device", change: () => this.peak(Number(this.#lanes.value)) },
+      { "aria-label": word("Device"), change: () => this.peak(Number(this.#lanes.value)) },
       ...used.map((lane) => h("option", { value: String(lane) }, timeline.lanes[lane]?.text ?? "")),
     );
     this.#lanes.hidden = used.length < 2;
@@ -57,14 +60,14 @@ export class MemoryTable {
       min: "0",
       max: String(Math.max(1, timeline.length)),
       step: "any",
-      "aria-label": "Moment of the step",
+      "aria-label": word("Moment of the step"),
       input: () => this.show(this.#lane, Number(this.#time.value)),
       keydown: (event: KeyboardEvent) => this.#step(event),
     });
     const toPeak = h(
       "button",
       { type: "button", class: "gl-text-button", click: () => this.peak(this.#lane) },
-      "At the peak",
+      word("At the peak"),
     );
     this.element = h(
       "details",
@@ -91,7 +94,7 @@ export class MemoryTable {
     const isPeak = this.#at === this.#curves[lane]?.peakAt;
     const words = momentWords(this.#timeline, lane, this.#at);
     this.#time.setAttribute("aria-valuetext", words);
-    this.#title.textContent = `Memory${isPeak ? " at the peak" : ""}: ${words}`;
+    this.#title.textContent = `${isPeak ? word("Memory at the peak") : word("Memory")}: ${words}`;
     const alive = aliveAt(this.#timeline, lane, this.#at);
     const held = alive.reduce((sum, each) => sum + each.bytes, 0);
     const rows = alive
@@ -103,12 +106,16 @@ export class MemoryTable {
           h("th", { scope: "row" }, this.#host.link(each.label), each.count > 1 ? ` × ${each.count}` : null),
           h("td", {}, bytes(each.bytes)),
           h("td", {}, `${Math.round((100 * each.bytes) / held)} %`),
-          h("td", {}, `${duration(each.from)} to ${duration(each.to)}`),
+          h("td", {}, word("{from} to {to}", { from: duration(each.from), to: duration(each.to) })),
         ),
       );
-    const shown = alive.length > MOST_ROWS ? `The largest ${MOST_ROWS} of ${alive.length}` : "The largest first";
-    const caption = `Tensors alive at ${duration(this.#at)} on ${lanes[lane]?.text ?? ""}: ${bytes(held)}. ${shown}`;
-    const heads = ["Made by", "Size", "Share", "Alive"];
+    const shown =
+      alive.length > MOST_ROWS
+        ? word("The largest {most} of {count}", { most: MOST_ROWS, count: alive.length })
+        : word("The largest first");
+    const moment = { time: duration(this.#at), device: lanes[lane]?.text ?? "", held: bytes(held), shown };
+    const caption = word("Tensors alive at {time} on {device}: {held}. {shown}", moment);
+    const heads = [word("Made by"), word("Bytes"), word("Share"), word("Alive")];
     this.#body.replaceChildren(
       h(
         "table",

@@ -90,7 +90,9 @@ export class TimelinePane implements LowerPane {
     const titles =
       drawn.length > 1 ? ["Both", ...drawn.map(({ title }) => title)] : timelines.map(({ title }) => title);
     const before = this.#choices.value;
-    this.#choices.replaceChildren(...titles.map((title) => h("option", { value: title }, title)));
+    this.#choices.replaceChildren(
+      ...titles.map((title) => h("option", { value: title }, title === "Both" ? word("Both") : title)),
+    );
     this.#choices.hidden = titles.length < 2;
     if (titles.includes(before)) this.#choices.value = before;
     this.#show();
@@ -109,7 +111,7 @@ export class TimelinePane implements LowerPane {
     if (length !== this.#length) this.#window = { from: 0, to: length };
     this.#length = length;
     this.#charts = [];
-    const none = h("p", { class: "gl-timeline-clock" }, "This picture carries no timeline");
+    const none = h("p", { class: "gl-timeline-clock" }, word("This picture carries no timeline"));
     this.element.replaceChildren(...(shown.length > 0 ? shown.map((timeline) => this.#section(timeline)) : [none]));
     this.#draw();
   }
@@ -164,7 +166,7 @@ export class TimelinePane implements LowerPane {
 
   /** The same in a table, made when it is opened. */
   #table(timeline: StepTimeline): HTMLElement {
-    const details = h("details", { class: "gl-lower-table gl-timeline-table" }, h("summary", {}, "As a table"));
+    const details = h("details", { class: "gl-lower-table gl-timeline-table" }, h("summary", {}, word("As a table")));
     details.addEventListener(
       "toggle",
       () => {
@@ -182,13 +184,17 @@ export class TimelinePane implements LowerPane {
               h("td", {}, size > 0 ? bytes(size) : ""),
             ),
           );
-        const heads = ["Node or copy", "Device or link", "Times", "Time", "Size"];
-        const shown = all.length > MOST_ROWS ? `The longest ${MOST_ROWS} of ${all.length}` : `All ${all.length}`;
+        const heads = [word("Node or copy"), word("Device or link"), word("Times"), word("Time"), word("Bytes")];
+        const counts = { most: MOST_ROWS, count: all.length };
+        const shown =
+          all.length > MOST_ROWS
+            ? word("The longest {most} of {count}, the longest first", counts)
+            : word("All {count}, the longest first", counts);
         details.append(
           h(
             "table",
             {},
-            h("caption", {}, `${timeline.title}: ${timeline.clock}. ${shown}, the longest first`),
+            h("caption", {}, `${timeline.title}: ${timeline.clock}. ${shown}`),
             h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)))),
             h("tbody", {}, ...rows),
           ),
