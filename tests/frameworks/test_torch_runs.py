@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import gzip
+import inspect
 import random
 import re
 import signal
@@ -220,8 +221,8 @@ def no_deviation(x: Any) -> Any:
 
 def masked_row(x: Any) -> Any:
     scores = x @ x.T
-    scores = scores.masked_fill(torch.ones_like(scores).bool(), float("-inf"))  # BAD masked_fill
-    return scores.softmax(-1)
+    scores = scores.masked_fill(torch.ones_like(scores).bool(), float("-inf"))
+    return scores.softmax(-1)  # BAD softmax
 
 
 def infinity_less_infinity(x: Any) -> Any:
@@ -266,6 +267,10 @@ def test_the_first_bad_value_is_named_with_its_node_and_line(function: Any) -> N
     wanted = text.partition("# BAD")[2].strip()
     assert wanted in node.op, (node.op, wanted)
     assert bad.cause.startswith(f"produced at test_torch_runs.py, line {node.source.line} ({text})")
+    if function is masked_row:
+        mask = inspect.getsourcelines(masked_row)[1] + 2
+        assert f"not finite: the infinities of 'masked_fill' (test_torch_runs.py, line {mask})" in bad.cause
+        return
     assert bad.cause.endswith("finite") or not bad.inputs
     assert all(one.is_finite for one in bad.inputs), "what produced it had finite inputs"
 
@@ -469,3 +474,16 @@ def test_a_causal_mask_is_not_blamed_for_nans_that_come_from_elsewhere() -> None
     node, bad = first_bad(function, x)
     assert node.op == "torch.log"
     assert "# BAD log" in bad.cause
+
+
+def test_a_mask_that_comes_in_is_named_beside_the_softmax_that_makes_nan_of_it() -> None:
+    mask = torch.zeros(2, 2)
+    mask[1] = float("-inf")
+
+    def function(x: Any, mask: Any) -> Any:
+        scores = x @ x.T + mask
+        return torch.softmax(scores, -1) @ x
+
+    node, bad = first_bad(function, torch.ones(2, 2), mask)
+    assert node.op == "torch.softmax"
+    assert "the infinities of 'mask'" in bad.cause

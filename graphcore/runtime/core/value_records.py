@@ -113,7 +113,7 @@ class ValueRecords:
         """The first tensor with NaNs or infinities, with the inputs of its node; None if all are finite.
 
         Where there are NaNs, infinities that vanish again are passed over, such as those of a mask before a softmax: neither a NaN nor a result with
-        an infinity comes from them.
+        an infinity comes from them. Where the first infinities are those of a mask, the first NaN that is made of them is taken: its cause names both.
         """
         bad = next((one for one in self.stats if not one.is_finite), None)
         if bad is None:
@@ -122,15 +122,32 @@ class ValueRecords:
             harmful = self._harmful()
             bad = next((one for one in self.stats if not one.is_finite and not one.call and one.node in harmful), bad)
         node = self._node_of(bad)
+        first, mask = self._nodes.get(_outermost(bad)), ""
+        made = None if first is None or bad.nan else self._made_of_mask(first)
+        if first is not None and made is not None:
+            mask = _masked(first)
+            bad, node = made
         if node is None:
             return BadValue(bad, ())
         inputs = [stats for tensor in node.inputs if (stats := self.find(tensor, bad.call)) is not None]
-        return BadValue(bad, tuple(inputs), _cause(node, inputs))
+        return BadValue(bad, tuple(inputs), _cause(node, inputs) + mask)
 
-    def _harmful(self) -> set[str]:
-        """The nodes from which NaNs, or results with infinities, come."""
+    def _made_of_mask(self, mask: Node) -> tuple[TensorStats, Node] | None:
+        """The first NaN made of the infinities of a node, with its node; None if these are no mask's."""
+        bad = next((one for one in self.stats if one.nan), None)
+        node = None if bad is None else self._node_of(bad)
+        if bad is None or node is None or mask.name not in self._harmful([_outermost(bad)]):
+            return None
+        if mask.registration.traits.role == "placeholder":
+            return (bad, node) if "softmax" in node.op else None
+        titles = {mask.op.rpartition(".")[2], mask.name.rpartition("/")[2].rstrip("_0123456789")}  # of jnp.where the op is jax.jit
+        return (bad, node) if titles & _MASKS else None
+
+    def _harmful(self, ends: Sequence[str] | None = None) -> set[str]:
+        """The nodes from which NaNs, or results with infinities, come, or those behind `ends`."""
         seen: set[str] = set()
-        pending = [one.node for one in self.stats if not one.call and (one.nan or (one.inf and self._is_result(one.node)))]
+        is_end = {one.node for one in self.stats if not one.call and (one.nan or (one.inf and self._is_result(one.node)))}
+        pending = list(is_end if ends is None else ends)
         while pending:
             name = pending.pop()
             node = self._nodes.get(name)
@@ -196,6 +213,21 @@ class ValueRecords:
 
 _GIVEN: Final = {"placeholder": "input", "variable": "parameter", "constant": "constant"}
 """The nodes whose values come into a run, by their roles."""
+
+
+_MASKS: Final = frozenset({"masked_fill", "masked_fill_", "where", "select_n", "full", "full_like", "setitem", "__setitem__", "index_put_"})
+"""Operations that put values in, infinities among them on purpose."""
+
+
+def _outermost(one: TensorStats) -> str:
+    """The node of the graph itself within which a value was computed."""
+    return one.call.partition(" > ")[0].partition(":")[0] or one.node
+
+
+def _masked(mask: Node) -> str:
+    """A mask whose infinities made a NaN, in words."""
+    at = "" if mask.source is None else f" ({mask.source.where})"
+    return f": the infinities of '{mask.name}'{at}. A softmax of nothing but -Inf is NaN, as in a row that is masked entirely"
 
 
 def _cause(node: Node, inputs: Sequence[TensorStats]) -> str:
