@@ -122,8 +122,10 @@ class Expression:
         if isinstance(tree, ast.Call):
             self._function = Part(tree.func)
             self._args = [(Part(arg.value), True) if isinstance(arg, ast.Starred) else (Part(arg), False) for arg in tree.args]
-            calls = [node for part in (*tree.args, *tree.keywords) for node in ast.walk(part) if isinstance(node, ast.Call)]
+            owner = [tree.func.value] if isinstance(tree.func, ast.Attribute) else []
+            calls = [node for part in (*owner, *tree.args, *tree.keywords) for node in ast.walk(part) if isinstance(node, ast.Call)]
             self._inner = [{node.id for node in ast.walk(call) if isinstance(node, ast.Name)} for call in calls]
+            self._is_of_result = any(isinstance(node, ast.Call) for part in owner for node in ast.walk(part))
             self._kwargs = [(keyword.arg, Part(keyword.value)) for keyword in tree.keywords]
         else:
             self._whole = Part(tree)
@@ -132,7 +134,8 @@ class Expression:
     def value(self, variables: Mapping[str, Any], *, gradients: bool = False) -> Any:
         """The value now; for a call the call itself, which has not been made.
 
-        Where the arguments would call a module of PyTorch, as in `loss(model(x), y)`, the whole is what is called.
+        Where the arguments would call a module of PyTorch, as in `loss(model(x), y)`, the whole is what is called; so it is for a method of
+        what a call gives, as in `torch.log(f(x)).mean()`.
 
         Args:
             variables: the variables of the user.
@@ -148,6 +151,8 @@ class Expression:
         if any(names & inner for inner in self._inner) or (gradients and uses_torch(whole.call(gradients=True))):
             return whole.call(gradients=gradients)
         function = self._function.value(variables)
+        if self._is_of_result and hasattr(getattr(function, "__self__", None), "dtype"):
+            return whole.call(gradients=gradients)  # a method of a tensor that the expression computes
         args: list[Any] = []
         for part, is_starred in self._args:
             value = part.value(variables)

@@ -132,6 +132,25 @@ def test_the_gradients_of_a_function_of_jax_stand_beside_it(shell: NotebookShell
         assert [node["label"] for node in page.scenes()[-1]["nodes"] if node["label"].startswith("gradient of tanh")]
 
 
+@pytest.mark.parametrize("text", ["torch.log(model(x)).mean()", "torch.log(f(x)).abs().mean()", "(model(x) * 2).sum()"])
+@pytest.mark.parametrize("words", ["", "values "])
+def test_a_method_of_what_a_call_gives_is_shown_with_that_call(shell: NotebookShell, page: Page, text: str, words: str) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET + "f = lambda x: torch.relu(model(x))", "a").success
+    assert shell.run(f"%graph {words}{text}", "b").success
+    page.says("ready")
+    assert {"linear", text.rsplit(".", maxsplit=1)[-1][:-2]} <= ops(page)
+
+
+@pytest.mark.parametrize("words", ["", "values "])
+def test_a_method_of_what_a_function_of_jax_gives_is_shown_with_it(shell: NotebookShell, page: Page, words: str) -> None:
+    pytest.importorskip("jax")
+    assert shell.run("import jax, jax.numpy as jnp\nf = jax.jit(lambda x: jnp.tanh(x @ x))\nx = jnp.ones((3, 3))", "a").success
+    assert shell.run(f"%graph {words}jnp.log(f(x)).sum()", "b").success
+    page.says("ready")
+    assert {"jit", "log", "reduce_sum"} <= ops(page)
+
+
 def recorded_values_of(graph: Graph) -> ValueRecords | None:
     return graph.trace.values if isinstance(graph.trace, Trace) else None
 
