@@ -42,23 +42,24 @@ class Drawn:
 
 @dataclass
 class GraphPanel:
-    """The first live view in `page`."""
+    """The first view in `page` that fits the selector."""
 
     page: Page
+    selector: str = ".graphloupe"
 
     @property
     def root(self) -> Locator:
         """The view's own element."""
-        return self.page.locator(".graphloupe").first
+        return self.page.locator(self.selector).first
 
     # ---- waiting ----------------------------------------------------------------------------------------------------
 
     def wait_drawn(self, after: int = -1) -> Drawn:
         """Wait for a stable picture with a number above `after`."""
         self.page.wait_for_function(
-            "after => { const root = document.querySelector('.graphloupe');"
+            "([selector, after]) => { const root = document.querySelector(selector);"
             " return root && root.dataset.busy === 'false' && Number(root.dataset.revision ?? -1) > after; }",
-            arg=after,
+            arg=[self.selector, after],
             timeout=DRAWN_MS,
         )
         return self.drawn()
@@ -129,9 +130,9 @@ class GraphPanel:
         """Switch to `graphviz` or `mermaid` and wait until it has drawn."""
         self.root.locator(f'[data-renderer-choice="{name}"]').click()
         self.page.wait_for_function(
-            "name => { const root = document.querySelector('.graphloupe');"
+            "([selector, name]) => { const root = document.querySelector(selector);"
             " return root.dataset.renderer === name && root.dataset.busy === 'false'; }",
-            arg=name,
+            arg=[self.selector, name],
             timeout=DRAWN_MS,
         )
 
