@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -39,7 +40,10 @@ OUTPUT: Final = "graph.Output"
 _ROLES: Final = {"then": "then_branch", "else": "else_branch", "cond": "cond", "body": "body"}
 """The attrs that name bodies, by their roles; others are named by `f`, or by `branches` if there are several."""
 _FUNCTIONS: Final = (*_ROLES.values(), "f")
-_MAX_SYMBOL: Final = 60
+_MAX_SYMBOL: Final = 32
+"""The longest size in words that pictures show: of a longer one they show that it is unknown."""
+_MADE_UP: Final = re.compile(r"unk__\d+|.+_o\d+__d\d+")
+"""The names that ONNX and ONNX Runtime give to sizes that they do not know."""
 _MOST_FACTS: Final = 1000
 """The most steps of the chains of one clash behind forks."""
 _MAX_SIZE: Final = 2**63
@@ -279,11 +283,12 @@ class _Filling:
         return ShapeHandle(tuple([self._dim(size) for size in sizes]))
 
     def _dim(self, size: object) -> DimensionHandle:
-        if isinstance(size, str):
+        if isinstance(size, str) and size:
             handle = self.symbols.get(size)
             if handle is None:
-                handle = self.symbols[size] = DimensionHandle(origin=symbol(size[:_MAX_SYMBOL]) if size else None)
-            return handle if size else DimensionHandle()
+                is_name = len(size) <= _MAX_SYMBOL and not _MADE_UP.fullmatch(size)
+                handle = self.symbols[size] = DimensionHandle(origin=symbol(size) if is_name else None)
+            return handle
         if isinstance(size, int) and 0 <= size < _MAX_SIZE:
             return DimensionHandle(size)
         return DimensionHandle()

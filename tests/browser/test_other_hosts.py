@@ -17,6 +17,7 @@ from tests.browser.conftest import Lab, Window
 from tests.browser.server import LabServer
 from tests.browser.test_saved_notebook import BUILD, START, explore, open_without_kernel, saved
 from widgets.live.graph_view import GraphView
+from widgets.shown_once import ANSWER_SECONDS
 
 # A host: it imports the module from a `data:` address, as hosts without files do, and hands it a model with nothing but traits and messages.
 # Its frame has a realm of its own: buffers made there are no instances of this page's classes.
@@ -150,3 +151,15 @@ def test_views_and_saved_pictures_work_over_a_sub_path_as_on_a_jupyterhub(browse
     finally:
         window.close()
         server.stop()
+
+
+def test_where_the_widget_answers_only_the_live_picture_is_in_sight(lab: Lab) -> None:
+    notebook = lab.open_cells(CELLS)
+    notebook.run_all()
+    output = notebook.cell(1)
+    output.locator('[data-node-id="y"]').first.wait_for()
+    notebook.page.wait_for_timeout(1000 * ANSWER_SECONDS + 500)
+    expect(output.locator("iframe[title=mine]")).to_have_count(0)
+    expect(output.locator('[data-node-id="y"]:visible')).to_have_count(1)
+    expect(output.locator(".graphloupe-still img:visible")).to_have_count(0)
+    notebook.screenshot("shown")

@@ -76,8 +76,6 @@ MODELS: Final[dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]]] = {
     "vit": lambda: (timm.create_model("vit_tiny_patch16_224", img_size=64), IMAGE),
     "unet": lambda: (UNet(), IMAGE),
     "detector": lambda: (Detector(), IMAGE),
-    "swin": lambda: (torchvision.models.swin_t(), IMAGE),
-    "convnext": lambda: (torchvision.models.convnext_tiny(), IMAGE),
     "clip": clip,
     "whisper": whisper,
     "t5": t5,
@@ -135,15 +133,6 @@ def test_whisper_is_layers_of_an_encoder_and_of_a_decoder(scene_of: Callable[[st
     scene = scene_of("whisper", exporter)
     assert sorted(repeats(scene)) == [("layers WhisperDecoderLayer", 4), ("layers WhisperEncoderLayer", 4)]
     assert {"encoder WhisperEncoder", "decoder WhisperDecoder"} <= {group.label for group in scene.groups}
-
-
-@pytest.mark.parametrize(
-    ("name", "block", "counts"), [("swin", "SwinTransformerBlock", (2, 2, 6, 2)), ("convnext", "CNBlock", (3, 3, 9, 3))]
-)
-def test_stages_are_boxes_of_their_blocks(scene_of: Callable[[str, str], Scene], name: str, block: str, counts: tuple[int, ...]) -> None:
-    stages = repeats(scene_of(name, "export"))
-    assert len(stages) > 1
-    assert stages == [(f"layer {block}", count) for count in counts[-len(stages) :]]
 
 
 def test_clip_is_two_towers(scene_of: Callable[[str, str], Scene]) -> None:

@@ -42,6 +42,16 @@ def test_sizes_with_a_name_are_written_by_it_and_are_the_same_size_everywhere() 
     assert x.node.output_handles[0].dims[0] is y.node.output_handles[0].dims[0]
 
 
+@pytest.mark.parametrize("size", ["unk__7", "Reshape_470_o0__d2", f"floor({'floor(' * 9}height/2)" + "/2)" * 9])
+def test_sizes_that_no_person_named_are_unknown_and_told_apart(size: str) -> None:
+    other = size.replace("7", "8").replace("height", "width")
+    x, y = [node.outputs[0] for node in graph_of(given("x", shape=(size, size)), given("y", shape=(size, other))).op_nodes()]
+    assert x.graph.shape_text(x) == "[?,?]"
+    (own, again), (same, another) = [tensor.node.output_handles[0].dims or () for tensor in (x, y)]
+    assert own is again is same
+    assert another is not own
+
+
 @pytest.mark.parametrize(
     ("word", "text"),
     [

@@ -66,12 +66,12 @@ function ask(engine: Engine, host: Host): Promise<DataView> {
   });
 }
 
-/** The URL of an engine's script. After a failure, the next call requests it again. */
+/** The URL of an engine's script. After a failure, the next call requests it again, and so do those that wait for the request of another host. */
 export function engineUrl(engine: Engine, host: Host): Promise<string> {
   const { urls } = pageCache();
   const key = `${engine}@${ENGINE_VERSIONS[engine]}`;
   const known = urls.get(key);
-  if (known) return known;
+  if (known) return known.catch(() => engineUrl(engine, host));
   const coming = ask(engine, host).then(scriptUrl);
   coming.catch(() => urls.delete(key));
   urls.set(key, coming);
