@@ -226,7 +226,7 @@ class OpRegistry:
                 del self._lazy[name]
                 try:
                     self._add(entry)
-                except Exception:
+                except BaseException:  # Ctrl-C too: the op would be gone
                     self._lazy[name] = make
                     raise
 

@@ -97,7 +97,7 @@ def _opened(target: Path) -> tuple[IO[bytes], Path]:
             is_locked = _lock(file)
             if is_locked is None or (is_locked and path.exists()):
                 return file, path
-        except Exception:
+        except BaseException:
             file.close()
             raise
         file.close()  # another process took it for abandoned before it was locked, and removes it
