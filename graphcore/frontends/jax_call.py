@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
@@ -30,13 +31,18 @@ _WRAPPERS: Final = "/jax/_src/"
 
 
 def sniff(source: Source) -> bool:
-    """True iff the source is a call of a function that JAX has made, or of a function with arrays of JAX."""
+    """True iff the source is a call of a function that JAX has made, or with arrays of JAX.
+
+    With numbers for arguments it is one if the function uses JAX.
+    """
     call = source.value
     if not isinstance(call, Call):
         return False
     code = getattr(call.function, "__code__", None)
     is_wrapper = _WRAPPERS in getattr(code, "co_filename", "").replace("\\", "/")  # jax.grad(f), jax.vmap(f)
-    return _is_of_jax(call.function) or is_layer_of_jax(call.function) or is_wrapper or call.gives(_is_of_jax)
+    if _is_of_jax(call.function) or is_layer_of_jax(call.function) or is_wrapper or call.gives(_is_of_jax):
+        return True
+    return call.gives(_is_number) and any(_is_of_jax(value) or _is_jax(value) for value in values_used_by(call.function))
 
 
 def read(source: Source) -> ForeignGraph:
@@ -93,6 +99,15 @@ def _traced(call: Call) -> tuple[ForeignGraph, Traced]:
 
 def _is_of_jax(value: object) -> bool:
     return type(value).__module__.partition(".")[0] in {"jax", "jaxlib"}
+
+
+def _is_jax(value: object) -> bool:
+    """True iff a value is JAX or a module of it."""
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "jax"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | complex)
 
 
 def array_versions(call: Call) -> tuple[object, ...]:

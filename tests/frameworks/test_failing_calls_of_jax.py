@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import graphcore as gc
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.lowering import lower
@@ -119,6 +120,10 @@ def convolved(x: Any, k: Any) -> Any:
     return lax.conv(x, k, (1, 1), "SAME")
 
 
+def convolved_last(x: Any, k: Any) -> Any:
+    return lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
 def set_first(x: Any) -> Any:
     return x.at[0].set(jnp.ones(3))
 
@@ -206,7 +211,14 @@ FAULTS: dict[str, Fault] = {
         (jnp.ones((1, 2, 8, 8)), jnp.ones((1, 3, 3, 3))),
         "jax.conv_general_dilated",
         'return lax.conv(x, k, (1, 1), "SAME")',
-        ("2 is axis 1 of x", "3 is axis 1 of k"),
+        ("Sizes: 2 is axis 1 of x; 3 is axis 1 of k.",),
+    ),
+    "channels last": Fault(
+        convolved_last,
+        (jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 4, 8))),
+        "jax.conv_general_dilated",
+        'return lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))',
+        ("Sizes: 3 is axis 3 of x; 4 is axis 2 of k.",),
     ),
     "set": Fault(set_first, (X,), "jax.set", "return x.at[0].set(jnp.ones(3))", ("3 is made by broadcast_in_dim (", "4 is axis 1 of x")),
     "stack": Fault(stacked, (X,), "jax.stack", "return jnp.stack([x, x.T])", ("arrays of one shape. Came: (2, 4), (4, 2).",)),
@@ -225,6 +237,18 @@ def test_a_failing_call_is_drawn_up_to_the_operation_that_fails(name: str) -> No
     assert (node.frames[-1].text if node.frames else "") == fault.line
     assert len(node.inputs) >= 1
     assert [each for each in lower(graph).nodes if each.error is not None]
+
+
+@pytest.mark.parametrize("name", ["if", "channels", "in a scan", "product"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jitted"])
+def test_the_message_of_a_failing_call_names_the_line_of_the_user(name: str, wrap: Callable[[Any], Any]) -> None:
+    fault = FAULTS[name]
+    graph = read(wrap(fault.function), *fault.args)
+    line = innermost(graph).frames[-1].line
+    assert f"\nAt test_failing_calls_of_jax.py, line {line}: `{fault.line}`" in graph.notes[0]
+    run = gc.run(wrap(fault.function), *fault.args)
+    (error,) = [node.error for node in run.graph.op_nodes() if node.error is not None]
+    assert f"line {line}: `{fault.line}`" in error.message
 
 
 def test_equations_before_the_failure_are_drawn_with_the_inner_call() -> None:

@@ -72,7 +72,19 @@ def masked_row(x: Any) -> Any:
     return jax.nn.softmax(y)  # here
 
 
+def factor_of_indefinite(x: Any) -> Any:
+    matrix = x @ x.T - 100 * jnp.eye(2)
+    return jnp.linalg.cholesky(matrix).sum()  # here
+
+
+def inverse_of_zeros(x: Any) -> Any:
+    matrix = x @ x.T * 0
+    return jnp.linalg.inv(matrix)  # here
+
+
 FAULTS = [
+    factor_of_indefinite,
+    inverse_of_zeros,
     masked_row,
     log_of_zero,
     zero_by_zero,
@@ -146,6 +158,8 @@ def test_the_first_bad_value_is_named_with_its_node_and_line(function: Function,
     node = graph.get_operation_by_name(bad.tensor.call.partition(":")[0] or bad.tensor.node)
     assert node.source is not None
     assert (node.source.file, node.source.line) == (__file__, line_of(function))
+    assert f" at test_jax_runs.py, line {node.source.line}" in bad.cause
+    assert ("not positive definite" in bad.cause) == (function is factor_of_indefinite)
     lens = recorded_values(graph)
     assert lens is not None
     assert lens.values.health.first is not None
@@ -264,6 +278,29 @@ def test_a_recorded_call_gives_what_the_function_gives() -> None:
     assert run.trace.values is not None
     assert run.trace.values.first_bad is None
     assert {type(leaf) for leaf in jax.tree.leaves(run.result)} == {type(X)}
+
+
+def scaled(factor: float, *, shift: float = 0.0) -> Any:
+    return jnp.sin(X * factor + shift)
+
+
+NUMBERS: dict[str, tuple[Function, tuple[Any, ...], dict[str, Any]]] = {
+    "array around": (scaled, (1.5,), {"shift": 2}),
+    "jitted": (jax.jit(scaled), (1.5,), {}),
+    "numbers alone": (lambda factor, shift: jnp.sin(factor) + shift, (1.5, 2), {}),
+    "in a list": (lambda parts: jnp.asarray(parts).sum(), ([1.0, 2.0],), {}),
+    "of JAX": (jnp.arctan2, (1.5, 2), {}),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_recorded_call_takes_numbers_of_python(name: str) -> None:
+    function, args, kwargs = NUMBERS[name]
+    run = gc.run(function, *args, **kwargs)
+    with jax.disable_jit():
+        plain = function(*args, **kwargs)
+    np.testing.assert_array_equal(np.asarray(run.result), np.asarray(plain), strict=True)
+    assert type(run.result) is type(plain)
 
 
 def test_a_recorded_call_that_fails_in_a_callback_names_the_node() -> None:

@@ -93,6 +93,11 @@ def _words(value: Any, arrays: Mapping[int, str]) -> str:
 
 def _clashing(said: Explained, failure: Failure, operands: Sequence[tuple[tuple[Any, ...], Origins]]) -> Iterator[_Axis]:
     """The sizes that clash, each with its origin."""
+    if said.sizes == "channels":
+        numbers = failure.params.get("dimension_numbers")
+        specs = (getattr(numbers, "lhs_spec", (0, 1)), getattr(numbers, "rhs_spec", (0, 1)))  # the axis of channels is second in each
+        yield from [(shape[spec[1]], origins[spec[1]]) for (shape, origins), spec in zip(operands[:2], specs, strict=False)]
+        return
     if said.sizes == "contracted":
         pair = operands[:2]
         if len(pair) == 2:

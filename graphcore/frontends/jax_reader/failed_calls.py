@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, InputRef
+from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, InputRef, SourceFrame
 from graphcore.frontends.jax_reader.clashes import chains_of
 from graphcore.frontends.jax_reader.failures import Failure, Level, failure_of
 from graphcore.frontends.jax_reader.messages import Explained, explained, tidied
 from graphcore.frontends.jax_reader.programs import JaxprReader, arg_names
+from graphcore.source import SourceLocation
 
 _MOST_OPERANDS: Final = 100
 
@@ -31,7 +32,8 @@ def failed_call(error: Exception, name: str, producer: str, arrays: Mapping[int,
     failure = failure_of(error)
     said = explained(error)
     reader = JaxprReader(arrays)
-    text = _text(error, said, chains_of(failure, said, reader))
+    frames = next((level.frames for level in reversed(failure.levels) if level.frames), [])
+    text = _text(error, said, chains_of(failure, said, reader), frames)
     if not failure.levels:
         raise InvalidArgumentError(f"The call failed before any operation: {text}").advise(
             said.advice, required=said.required, came=said.came
@@ -89,8 +91,10 @@ def _failed(level: Level, failure: Failure, refs: Sequence[InputRef], title: str
     )
 
 
-def _text(error: Exception, said: Explained, chains: Sequence[str]) -> str:
+def _text(error: Exception, said: Explained, chains: Sequence[str], frames: Sequence[SourceFrame]) -> str:
     lines = [tidied(error)]
+    if frames:
+        lines.append(f"At {SourceLocation(frames[-1].file, frames[-1].line).where}: `{frames[-1].text}`")
     if said.required:
         lines.append(f"Required: {said.required}. Came: {said.came}.")
     if chains:

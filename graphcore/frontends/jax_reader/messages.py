@@ -10,13 +10,14 @@ _MAX_CHARACTERS: Final = 2000
 _NOISE: Final = re.compile(r"^(See https?://\S+|-{4,}|For simplicity, JAX has removed.*|Set JAX_TRACEBACK_FILTERING.*|\s*)$")
 
 _TRACED: Final = re.compile(r"The error occurred while tracing the function .*? for \w+\. ?")
+_IDS: Final = re.compile(r" with object id \d+")
 _LINKS: Final = re.compile(r"\s*\(https?://\S+\)")
 
 
 class _Row(NamedTuple):
     """An error of JAX: a pattern of its message, and words with the pattern's groups.
 
-    `sizes` says which sizes clash: those of the axes that are `contracted`, `broadcast`, `joined`, or all that the message names (`numbers`).
+    `sizes` says which sizes clash: those of the axes that are `contracted`, `broadcast`, `joined`, the `channels`, or all that the message names (`numbers`).
     """
 
     pattern: str
@@ -111,7 +112,7 @@ _ROWS: Final = (
         r"lhs feature dimension size .*but (\d+) // \d+ != (\d+)",
         "equal numbers of channels of input and kernel",
         "{0} and {1}",
-        sizes="numbers",
+        sizes="channels",
     ),
     _Row(r"All input arrays must have the same shape. Got (.+?)\.?$", "arrays of one shape", "{0}"),
     _Row(
@@ -186,7 +187,7 @@ _ROWS: Final = (
 
 def tidied(error: Exception) -> str:
     """The type and message of an error, without links, rules and hints on tracebacks."""
-    text = _LINKS.sub("", _TRACED.sub("", str(error)))
+    text = _IDS.sub("", _LINKS.sub("", _TRACED.sub("", str(error))))
     lines = [line.rstrip() for line in text.splitlines() if not _NOISE.match(line)]
     return f"{type(error).__name__}: {chr(10).join(lines)[:_MAX_CHARACTERS]}".strip().removesuffix(":")
 

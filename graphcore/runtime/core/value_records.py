@@ -22,6 +22,7 @@ from graphcore.runtime.core.tensor_stats import MAX_SMALL, Detail, Summarizer, S
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph
+    from graphcore.source import SourceLocation
 
 Place = tuple[str, int, Around, str]
 """Frame, iteration, surrounding loops, and surrounding calls of a run of a node."""
@@ -130,7 +131,7 @@ class ValueRecords:
         if node is None:
             return BadValue(bad, ())
         inputs = [stats for tensor in node.inputs if (stats := self.find(tensor, bad.call)) is not None]
-        return BadValue(bad, tuple(inputs), _cause(node, inputs) + mask)
+        return BadValue(bad, tuple(inputs), _cause(node, inputs, self._source_of(node, bad.call), bad.call) + mask)
 
     def _made_of_mask(self, mask: Node) -> tuple[TensorStats, Node] | None:
         """The first NaN made of the infinities of a node, with its node; None if these are no mask's."""
@@ -184,10 +185,20 @@ class ValueRecords:
         return magnitudes_of(graph, recorded)
 
     def _node_of(self, one: TensorStats) -> Node | None:
-        if not one.call:
-            return self._nodes.get(one.node)
-        function = one.call.rpartition(" > ")[2].partition(":")[2].partition("#")[0]
-        return None if self.bodies is None else self.bodies(function).get(one.node)
+        return self._node_in(one.node, one.call.split(" > ") if one.call else [])
+
+    def _node_in(self, name: str, calls: Sequence[str]) -> Node | None:
+        """The node of a name within some calls."""
+        if not calls:
+            return self._nodes.get(name)
+        function = calls[-1].partition(":")[2].partition("#")[0]
+        return None if self.bodies is None else self.bodies(function).get(name)
+
+    def _source_of(self, node: Node, call: str) -> SourceLocation | None:
+        """The line of a node; of one of a library's function that of the call around it."""
+        calls = call.split(" > ") if call else []
+        around = [self._node_in(name.partition(":")[0], calls[:depth]) for depth, name in enumerate(calls)]
+        return next((one.source for one in (node, *reversed(around)) if one is not None and one.source is not None), None)
 
     def _resolved(self, key: Key, seen: set[Key]) -> TensorStats | None:
         """The statistics of a tensor, or of the tensor with the same value."""
@@ -230,17 +241,23 @@ def _masked(mask: Node) -> str:
     return f": the infinities of '{mask.name}'{at}. A softmax of nothing but -Inf is NaN, as in a row that is masked entirely"
 
 
-def _cause(node: Node, inputs: Sequence[TensorStats]) -> str:
+_REASONS: Final = {"cholesky": "the matrix is not positive definite"}
+"""Reasons of operations for giving NaN of what is finite."""
+
+
+def _cause(node: Node, inputs: Sequence[TensorStats], source: SourceLocation | None, call: str) -> str:
     """The origin of the first bad value of a run in words."""
     role = _GIVEN.get(node.registration.traits.role, "") if not node.inputs else ""
-    if role:
+    if role and not call:
         return f"it came into the run with this {role}"
-    source = node.source
     text = "" if source is None else source.text
-    place = "produced here" if source is None else f"produced at {source.where}" + (f" ({text})" if text else "")
+    made = f"given to '{call.rpartition(' > ')[2].partition(':')[0]}'" if role else "produced"
+    place = f"{made} here" if source is None else f"{made} at {source.where}" + (f" ({text})" if text else "")
     if not inputs:
         return place
-    return f"{place}; its inputs were {'finite' if all(one.is_finite for one in inputs) else 'not finite'}"
+    is_finite = all(one.is_finite for one in inputs)
+    reason = _REASONS.get(node.op.rpartition(".")[2], "") if is_finite else ""
+    return f"{place}; its inputs were {'finite' if is_finite else 'not finite'}" + (f": {reason}" if reason else "")
 
 
 def _late_reads(nodes: Sequence[Node]) -> dict[str, str]:
