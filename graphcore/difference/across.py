@@ -92,6 +92,7 @@ class _Matcher:
             self._absorb(side)
         self._match_components()
         self._pair_weights()
+        self._pair_prepared()
 
     def _pair_in_order(self, olds: Iterable[str], news: Iterable[str]) -> None:
         left = [name for name in olds if name not in self.pairs]
@@ -239,6 +240,25 @@ class _Matcher:
                 if old not in self.pairs and new not in self.aligner.back:
                     self.aligner.pair(old, new)
                     self.followed.add(old)
+
+    def _pair_prepared(self) -> None:
+        """Pair what is computed from weights and constants alone, as masks are, by the nodes that take it."""
+        a, b = self.flows
+        waiting = list(self.pairs.items())
+        while waiting:
+            old, new = waiting.pop()
+            takers = a.wires.inputs.get(old, ()), b.wires.inputs.get(new, ())
+            if len(takers[0]) != len(takers[1]):
+                continue
+            for (first, _), (second, _) in zip(*takers, strict=True):
+                if self._is_left_over(0, first) and self._is_left_over(1, second) and a.kind(first) == b.kind(second):
+                    self.aligner.pair(first, second)
+                    self.followed.add(first)
+                    waiting.append((first, second))
+
+    def _is_left_over(self, side: int, name: str) -> bool:
+        flow = self.flows[side]
+        return name in flow.state.nodes and not flow.is_live(name) and name not in (self.pairs, self.aligner.back)[side]
 
     def _of_equal_sizes(self, olds: Iterable[str], news: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Weights of equal sizes in any layout: frameworks list kernel and bias in either order."""

@@ -13,6 +13,7 @@ from graphcore.difference import difference_graph
 from graphcore.difference.marks import shown_difference
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, ModuleCall, Port, WeightRef
 from graphcore.frontends.lowering import lower
+from tests.benchmarks.rows.differences import exported
 from widgets import to_svg
 
 onnx: Any = pytest.importorskip("onnx")
@@ -206,6 +207,12 @@ def test_the_picture_of_a_difference_between_frameworks_has_both_and_tells_of_fu
     assert marks.nodes["conv"].text == "Conv + BatchNormalization + Relu became one CONV_2D (fused_activation_function)"
     assert marks.summary.startswith("ONNX → TFLite")
     assert "CONV_2D" in to_svg(graph)
+
+
+def test_a_mask_computed_from_constants_is_matched_by_the_nodes_that_take_it() -> None:
+    diff = gc.graph_diff(*exported(2))
+    assert diff.is_between_frameworks
+    assert (diff.removed, diff.added, diff.changed) == ((), (), {})
 
 
 def test_equal_models_have_no_difference() -> None:
