@@ -60,6 +60,7 @@ def test_a_live_view_changes_its_language(lab: Lab) -> None:
     expect(panel.root.locator(".gl-legend summary")).to_have_text("Legend")
     notebook.run_cell(2)
     expect(panel.root.locator(".gl-legend summary")).to_have_text("图例")
+    expect(panel.root.locator(".gl-status")).to_contain_text("2 个节点,1 条边")
     panel.box("Inputs").wait_for()
     notebook.screenshot("chinese")
     notebook.run_cell(3)

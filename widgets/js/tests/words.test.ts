@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { speak, word } from "../src/scene/words";
+import { speak, word, wordsOfCounts } from "../src/scene/words";
 import { inspection, node, Page, SAMPLE, scene } from "./support";
 
 afterEach(() => speak(""));
@@ -37,4 +37,11 @@ test("fields are filled in, and an unknown word stays", () => {
   expect(word("a sentence of nobody")).toBe("a sentence of nobody");
   speak("xx");
   expect(word("Legend")).toBe("Legend");
+});
+
+test("the counts of a picture are said in the chosen language, and a title or a note stays", () => {
+  const summary = "1,204 nodes in 12 boxes, 1 with errors, 3 edges, one note";
+  expect(wordsOfCounts(summary)).toBe(summary);
+  speak("zh");
+  expect(wordsOfCounts(summary)).toBe("12 个方框内的 1,204 个节点,1 个有错误,3 条边,one note");
 });

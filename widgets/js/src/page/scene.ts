@@ -381,7 +381,8 @@ function frameLabel(part: Part, parent: string): string {
 
 function summary(root: Instance, visible: Visible, nodes: readonly SceneNode[], edges: readonly SceneEdge[]): string {
   const { total, boxes } = visible;
-  const parts = [counted(total, "node") + (boxes.length === total ? "" : ` in ${grouped(boxes.length)} boxes`)];
+  const within = boxes.length === 1 ? "1 box" : `${grouped(boxes.length)} boxes`;
+  const parts = [counted(total, "node") + (boxes.length === total ? "" : ` in ${within}`)];
   const marks = differenceOf(root);
   if (marks) return `${marks.summary}; ${parts[0]}`;
   const wrong = nodes.filter(({ id, error, kind }) => error && (kind !== "stub" || id.startsWith(REFUSED))).length;

@@ -17,3 +17,32 @@ export function word(text: string, fields: Readonly<Record<string, string | numb
   const said = TABLES[page[PLACE] ?? ""]?.[text] ?? text;
   return said.replace(/\{(\w+)\}/g, (whole, name: string) => String(fields[name] ?? whole));
 }
+
+/** The counts of a picture as scenes have them. */
+const COUNTS = [
+  "1 node",
+  "{count} nodes",
+  "{count} nodes in {boxes} boxes",
+  "{count} nodes in 1 box",
+  "{count} with errors",
+  "1 edge",
+  "{count} edges",
+  "1 gradient node",
+  "{count} gradient nodes",
+  "{count} new",
+  "{count} from failed cells",
+] as const;
+
+/** A list of counts, such as `12 nodes in 3 boxes, 4 edges`, in the chosen language; what is no count stays. */
+export function wordsOfCounts(summary: string): string {
+  return summary.split(", ").map(wordsOfCount).join(word(", "));
+}
+
+function wordsOfCount(part: string): string {
+  for (const text of COUNTS) {
+    const pattern = text.replace(/\{(\w+)\}/g, "(?<$1>[\\d,]+)");
+    const match = new RegExp(`^${pattern}$`).exec(part);
+    if (match) return word(text, match.groups);
+  }
+  return part;
+}
