@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.support.shown import html_text
-from widgets.files import save, to_html
+from widgets.files import as_scene, save, to_html, to_outline
 from widgets.serving import has_browser
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class Place:
 
 
 def page_bundle(graph: Graph, title: str) -> dict[str, str]:
-    """The page of a graph as MIME data: a frame that needs no network and no kernel, and a text."""
-    return {"text/html": page_within(to_html(graph, title=title), title), "text/plain": f"{title}: {graph!r}"}
+    """The page of a graph as MIME data: a frame that needs no network and no kernel, and for terminals its outline."""
+    return {"text/html": page_within(to_html(graph, title=title), title), "text/plain": to_outline(as_scene(graph, title=title))}
 
 
 def page_within(page: str, title: str) -> str:

@@ -145,6 +145,7 @@ def test_where_widgets_do_not_work_the_output_holds_the_page_itself() -> None:
     assert page.startswith("<!DOCTYPE html>")
     assert "default-src &#x27;none&#x27;" in page
     assert 'sandbox="allow-scripts allow-downloads"' in bundle["text/html"]
+    assert bundle["text/plain"].splitlines() == ["a model: 2 nodes, 1 edge", "Placeholder x float [2]", "Neg y <- x float [2]"]
 
 
 def test_where_widgets_work_the_view_is_live() -> None:
