@@ -11,7 +11,7 @@ from graphcore.graph import Graph
 from graphcore.support.files import checked_path
 from graphcore.support.replacing import write_file
 from widgets.render.both_states import both_states
-from widgets.render.compiled import build_scene
+from widgets.render.compiled import build_scene, first_scene
 from widgets.render.dot_source import DotSource
 from widgets.render.html import to_page
 from widgets.render.messages import scene_message
@@ -67,12 +67,11 @@ def to_html(source: Source, state: SceneState | None = None, *, title: str = "gr
     states = both_states(source) if isinstance(source, GraphDiff) else None
     source = _drawable(source)
     own = (state or SceneState()).copy()  # a page opens every call of its tree to carry the bodies, and the live view must not see that
-    scene = as_scene(source, own, title)
-    message = scene_message(scene, own)
     if not isinstance(source, Graph):
-        return to_page(message, with_mermaid=True)
-    data = pack(graph_data(source, own, rows_of(source)))  # the rows of which the scene was made
-    return to_page(message, data=data, timelines=page_timelines(source), steps=page_steps(source), states=states, with_mermaid=True)
+        return to_page(scene_message(source, own), with_mermaid=True)
+    data = graph_data(source, own, rows_of(source))
+    message = scene_message(first_scene(source, data, own, title=title), own)
+    return to_page(message, data=pack(data), timelines=page_timelines(source), steps=page_steps(source), states=states, with_mermaid=True)
 
 
 def save(source: Source, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import graphcore as gc
 import widgets
+from tests.golden.scene_cases import CASES
+from tests.golden.scenes import comparable
+from tests.support.pages import data_of
 from widgets.live.graph_view import GraphView
+from widgets.messages import SceneMessage
 from widgets.render import engine as engines
 from widgets.render.compiled import boxes_of, build_scene, main_names, reveal
 from widgets.render.engine import engine
@@ -48,6 +53,30 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(engine, "ask", counted)
     return lengths
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_picture_of_a_page_is_that_of_the_graph(name: str) -> None:
+    graph, state = CASES[name].graph(), SceneState(**CASES[name].limits)
+    deepest = max(graph.nodes, key=lambda node: node.name.count("/"))
+    state.reveal(deepest.name)
+    own = state.copy()
+    page = msgspec.convert(data_of(widgets.to_html(graph, own))["message"], SceneMessage)
+    assert comparable(page.scene) == comparable(build_scene(graph, state))
+    assert page.openings == state.openings()
+
+
+def test_the_data_of_a_page_is_sent_once_and_is_not_kept(graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    ask = engine.ask
+
+    def noted(method: str, *args: str, limit: float = 8.0) -> str:
+        asked.append(method)
+        return ask(method, *args, limit=limit)
+
+    monkeypatch.setattr(engine, "ask", noted)
+    widgets.to_html(graph)
+    assert asked == ["first"]
 
 
 def test_only_what_has_changed_is_sent_again(graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import base64
 
 from graphcore.difference import GraphDiff, difference_graph, state_graphs, twins
 from graphcore.graph import Graph
-from widgets.render.compiled import build_scene
+from widgets.render.compiled import first_scene
 from widgets.render.messages import scene_message
 from widgets.render.page_data import graph_data, pack, rows_of
 from widgets.render.saved_picture import MAX_SAVED_BYTES, BothStates, SavedPicture, StatePicture, packed_graph
@@ -27,8 +27,9 @@ def both_states(diff: GraphDiff) -> BothStates:
 def saved_difference(diff: GraphDiff) -> SavedPicture:
     """A difference for an output: both states in one picture, and side by side unless they are too large."""
     graph, state = difference_graph(diff), SceneState()
-    scene = build_scene(graph, state, title=" → ".join(diff.titles))
-    packed = packed_graph(graph_data(graph, state, rows_of(graph)))
+    data = graph_data(graph, state, rows_of(graph))
+    scene = first_scene(graph, data, state, title=" → ".join(diff.titles))
+    packed = packed_graph(data)
     states = both_states(diff) if packed else None
     if states is not None and len(packed) + sum([len(picture.graph_gzip_base64) for picture in states.pictures]) > MAX_SAVED_BYTES:
         states = None
@@ -37,6 +38,7 @@ def saved_difference(diff: GraphDiff) -> SavedPicture:
 
 def _picture(graph: Graph, title: str) -> StatePicture:
     state = SceneState()
-    scene = build_scene(graph, state, title=title)
-    packed = base64.b64encode(pack(graph_data(graph, state, rows_of(graph)))).decode("ascii")
+    data = graph_data(graph, state, rows_of(graph))
+    scene = first_scene(graph, data, state, title=title)
+    packed = base64.b64encode(pack(data)).decode("ascii")
     return StatePicture(message=scene_message(scene, state), graph_gzip_base64=packed)

@@ -12,12 +12,14 @@ import msgspec
 from graphcore.graph import Graph
 from graphcore.graph.attached import Attached
 from widgets.render.engine import EngineError, engine
-from widgets.render.page_data import LiveData, content_of, rows_of
-from widgets.render.page_data.build import json_line
+from widgets.render.page_data import LiveData, PageData, content_of, rows_of
+from widgets.render.page_data.build import json_line, page_lines
 from widgets.render.plain_scene import plain_scene
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import Asked, SceneState
+from widgets.scene.time_lens import times_note
 from widgets.scene.types import Openings, Scene
+from widgets.scene.value_lens import values_note
 
 T = TypeVar("T")
 
@@ -111,16 +113,7 @@ class GraphCompiler:
         """
         self._graph.settle()
         fresh, altered = ([], []) if previous is None else take_snapshot(self._graph).since(previous)
-        wish = _Wish(
-            title=title,
-            lens=state.lens,
-            renderer=state.renderer,
-            openings=state.openings(),
-            limits=_Limits(state.max_boxes, state.auto_boxes),
-            asked=tuple(state.asked),
-            fresh=fresh,
-            altered=altered,
-        )
+        wish = _wish(state, title, fresh, altered)
         with self._lock:
             content = content_of(self._graph)
             if self._start > 0 and not (engine.is_running and self._start == engine.starts):
@@ -130,7 +123,7 @@ class GraphCompiler:
             elif content != self._content:
                 self._unsent.append(_text(self._live.change()))
             self._content = content
-        return Taken(self, what, _Answer[kind], _text(wish))  # type: ignore[valid-type]
+        return Taken(self, what, _Answer[kind], wish)  # type: ignore[valid-type]
 
     def ask(self, kind: type[T], what: str, state: SceneState, *, title: str = "graph", previous: Snapshot | None = None) -> tuple[T, bool]:
         """The engine's answer about a picture, and False if a node that the state reveals is not there.
@@ -201,6 +194,22 @@ def build_scene(
     return msgspec.structs.replace(scene, revision=revision) if revision else scene
 
 
+def first_scene(graph: Graph, data: PageData, state: SceneState, *, title: str = "graph") -> Scene:
+    """The scene of `build_scene`, of the data that is written into a page.
+
+    The engine need not get the graph in another form, and does not keep it.
+    """
+    try:
+        notes = _text({"times": times_note(graph), "values": values_note(graph)})
+        text = engine.ask("first", page_lines(data).decode(), notes, _wish(state, title), limit=COMPILE_LIMIT)
+    except EngineError as error:
+        return plain_scene(graph, title, str(error))
+    made: _Answer[Scene] = _decoded(text, _Answer[Scene])
+    if state.asked:
+        state.restore(made.openings)
+    return made.answer
+
+
 def without_long_edges(scene: Scene) -> Scene:
     """The scene with stubs for producers that are far away; as it is without an engine."""
     try:
@@ -234,6 +243,20 @@ def reveal(graph: Graph, state: SceneState, name: str) -> bool:
     """
     state.reveal(name)
     return compiler_of(graph).ask(type(None), "openings", state)[1]
+
+
+def _wish(state: SceneState, title: str, fresh: list[int] | None = None, altered: list[int] | None = None) -> str:
+    wish = _Wish(
+        title=title,
+        lens=state.lens,
+        renderer=state.renderer,
+        openings=state.openings(),
+        limits=_Limits(state.max_boxes, state.auto_boxes),
+        asked=tuple(state.asked),
+        fresh=fresh or [],
+        altered=altered or [],
+    )
+    return _text(wish)
 
 
 def _text(value: object) -> str:

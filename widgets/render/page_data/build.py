@@ -97,13 +97,15 @@ def with_timelines(data: PageData, timelines: list[StepTimeline]) -> PageData:
 
 
 def pack(data: PageData) -> bytes:
-    """The data as gzipped lines of JSON, the same for the same data.
+    """The data as gzipped `page_lines`, the same for the same data."""
+    return gzip.compress(page_lines(data), 6, mtime=0)
 
-    The lines are the format, the head, texts, source lines, and each column of each space.
-    """
+
+def page_lines(data: PageData) -> bytes:
+    """Lines of JSON: the format, the head, texts, source lines, and each column of each space."""
     lines = [json_line(PAGE_FORMAT), json_line(data.head), json_line(data.texts), json_line(data.sources)]
     lines.extend(json_line(getattr(space, name)) for space in data.spaces for name in space.__struct_fields__)
-    return gzip.compress(b"\n".join(lines), 6, mtime=0)
+    return b"\n".join(lines)
 
 
 def json_line(value: object) -> bytes:

@@ -1,4 +1,5 @@
 // Pictures of graphs that live in a kernel, compiled from the data that is kept of them.
+import { type Notes, readLines } from "../page/data";
 import { type Asked, type Beginning, GraphPage } from "../page/graph_page";
 import { KeptData, type News } from "../page/kept";
 import type { GraphChange, Openings, Scene } from "../scene/generated";
@@ -84,8 +85,17 @@ export function compiled<T>(
     return null;
   }
   forgetOldest();
-  const found = page.surround(wish.asked);
+  return answered(page, wish, ask);
+}
+
+function answered<T>(page: GraphPage, { asked }: Wish, ask: (page: GraphPage) => T): Compiled<T> {
+  const found = page.surround(asked);
   return { answer: ask(page), openings: page.choices.openings, found };
+}
+
+/** The picture of a wish, of the data of a page, which is not kept. */
+export function first(data: string, notes: Notes, wish: Wish): Compiled<Scene> {
+  return answered(new GraphPage({ ...readLines(data), notes }, wish), wish, sceneOf);
 }
 
 export const sceneOf = (page: GraphPage): Scene => page.scene;

@@ -1,4 +1,5 @@
 // Still pictures and files of scenes, for the V8 of a kernel beside Graphviz.
+import type { Notes } from "../page/data";
 import { toDot } from "../page/dot_text";
 import type { GraphPage } from "../page/graph_page";
 import { LivePage, type Told } from "../page/live_page";
@@ -10,7 +11,7 @@ import type { ChangeMessage, FromViewer, GraphChange, Scene } from "../scene/gen
 import { Layouts } from "../scene/layouts";
 import type { Geometry, Size } from "../scene/places";
 import { speak } from "../scene/words";
-import { boxesOf, compiled, mainsOf, nothingOf, sceneOf, type Wish } from "./compiler";
+import { boxesOf, compiled, first, mainsOf, nothingOf, sceneOf, type Wish } from "./compiler";
 import { toSvg } from "./svg";
 
 /** Larger scenes are not laid out: it would not end in time. */
@@ -106,6 +107,8 @@ type Ask = (page: GraphPage) => unknown;
   place: (key: string, told: string) => JSON.stringify(pageOf(key).place(JSON.parse(told) as Told)),
   compile: (what: keyof typeof ASKED, key: string, changes: string, wish: string) =>
     JSON.stringify(compiled(key, JSON.parse(changes) as GraphChange[], JSON.parse(wish) as Wish, ASKED[what] as Ask)),
+  first: (data: string, notes: string, wish: string) =>
+    JSON.stringify(first(data, JSON.parse(notes) as Notes, JSON.parse(wish) as Wish)),
   cut: (text: string) => JSON.stringify(withoutLongEdges(JSON.parse(text) as Scene)),
   forget: (key: string) => String(pages.delete(key)),
   pictures,
