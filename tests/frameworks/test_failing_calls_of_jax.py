@@ -355,6 +355,36 @@ def test_a_module_of_nnx_is_traced_by_its_arrays_and_is_not_changed() -> None:
     assert "7 is axis 0 of model['last']['kernel']" in node.error
 
 
+def test_modules_of_nnx_around_a_function_are_traced_on_copies_and_have_names() -> None:
+    nnx: Any = pytest.importorskip("flax.nnx")
+    rngs = nnx.Rngs(0)
+    model = nnx.Sequential(
+        nnx.Linear(4, 8, rngs=rngs), nnx.BatchNorm(8, rngs=rngs), nnx.Dropout(0.5, rngs=rngs), nnx.Linear(8, 2, rngs=rngs)
+    )
+    models = {"head": model}
+
+    def loss(x: Any) -> Any:
+        return model(x).sum()
+
+    def of_table(x: Any) -> Any:
+        return loss(x) + models["head"](x).mean()
+
+    def gradients(x: Any) -> Any:
+        return nnx.grad(lambda model: model(x).sum())(model)
+
+    before = jax.tree.leaves(nnx.state(model))
+    for function in (loss, of_table, gradients):
+        graph = read(function, X)
+        assert not [node for node in graph.main.nodes if node.error], graph.notes
+        assert {node.name for node in graph.main.nodes} >= {"model.layers.0.kernel", "model.layers.1.scale"}
+        run = gc.run(function, X)
+        assert run.error is None
+        assert all(one is other for one, other in zip(before, jax.tree.leaves(nnx.state(model)), strict=True))
+    assert jax.tree.structure(run.result) == jax.tree.structure(gradients(X))
+    model.eval()
+    np.testing.assert_allclose(gc.run(loss, X).result, model(X).sum(), rtol=1e-6)
+
+
 def test_a_module_of_equinox_fails_at_its_layer() -> None:
     equinox: Any = pytest.importorskip("equinox")
     model = equinox.nn.MLP(4, 3, 8, 2, key=jax.random.key(0))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphcore.frontends.jax_reader.backward import is_backward
+from graphcore.frontends.jax_reader.copied_modules import with_copied_modules
 from graphcore.frontends.jax_reader.differentiated import is_floating, with_gradients
 from graphcore.frontends.jax_reader.failures import whole_tracebacks
 
@@ -106,7 +107,7 @@ def _opened(call: Call) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     owner = getattr(function, "__self__", function)
     parted = _parted(owner)
     if parted is None:
-        return function, tuple(call.args)
+        return with_copied_modules(function), tuple(call.args)
     arrays, together = parted
 
     def run(model: Any, *args: Any, **kwargs: Any) -> Any:

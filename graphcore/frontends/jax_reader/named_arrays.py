@@ -77,6 +77,8 @@ def _names_in(code: CodeType, depth: int) -> list[str]:
 def _arrays(value: Any, path: str, depth: int) -> Iterator[tuple[Any, str]]:
     if isinstance(value, ModuleType | type) or depth > _MAX_DEPTH:
         return
+    if hasattr(type(value), "get_raw_value"):
+        value = value.get_raw_value()  # of a variable of Flax's NNX
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         yield value, path
     elif isinstance(value, Mapping):
