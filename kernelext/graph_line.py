@@ -40,6 +40,7 @@ OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {
     "language": lambda: LANGUAGES,
 }
 """Words before a value, with its choices. They may begin with `--`, as `focus` may."""
+_WORDS: Final = frozenset([*PLACES, *ACTIONS, *RECORDINGS, DIFF, FOCUS, OVERLAY, *OPTIONS])
 
 HELP: Final = f"""Show the graph, live, beside the cells.
 
@@ -77,7 +78,8 @@ A call in %graph model(x) is traced: types and shapes are inferred, and nothing 
                                  code, modes, types, shapes and devices, not the elements of tensors); a line below the cell says what is different
     its arguments                names, attributes and items are looked up after each cell; an argument that computes something, as in
                                  model(make_batch(n)), is evaluated once, and again only when a name in it (make_batch, n) stands for something else,
-                                 or the cell with %graph runs again; where an argument calls a module, as in loss(model(x), y), the whole is traced
+                                 or the cell with %graph runs again; where an argument calls a module, as in loss(model(x), y), the whole is traced,
+                                 and so is an expression of calls and operators, as in loss(x) + 0.1 * reg or model(x)[0]
     random numbers               looking draws none: the generators of Python, NumPy and PyTorch stay as they are; generators of your own do not
     if it fails                  the operation that fails is red; where there is none, or the trace is interrupted, the last picture stays, faded,
                                  and says why
@@ -140,14 +142,14 @@ def parse_graph_line(line: str) -> GraphLine:
         UsageError: an unknown word, a missing or unknown value, or a repeated option.
     """
     recording, _, rest = line.strip().partition(" ")
-    if recording in RECORDINGS and is_expression(rest) and rest.strip() not in PLACES:
+    if recording in RECORDINGS and _is_expression(rest):
         return GraphLine(name=rest.strip(), recording=recording)
     if recording in RECORDINGS and _mirrored_expression(rest):
         return GraphLine(name=_mirrored_expression(rest), recording=recording, mirror=True)
     mirrored = _mirrored_expression(line)
     if mirrored:
         return GraphLine(name=mirrored, mirror=True)
-    if is_expression(line) and line.strip() not in PLACES:
+    if _is_expression(line):
         return GraphLine(name=line.strip())
     values: dict[str, str | bool] = {}
     words = iter(_split(line))
@@ -173,7 +175,12 @@ def _mirrored_expression(line: str) -> str:
     (flag,) = FLAGS
     text = line.strip()
     rest = text.removeprefix(f"{flag} ") if text.startswith(f"{flag} ") else text.removesuffix(f" {flag}")
-    return rest.strip() if rest != text and is_expression(rest) else ""
+    return rest.strip() if rest != text and _is_expression(rest) else ""
+
+
+def _is_expression(text: str) -> bool:
+    """True for an expression, which does not begin with a word of this line: `diff -1` is none."""
+    return is_expression(text) and text.split(maxsplit=1)[0] not in _WORDS
 
 
 def _split(line: str) -> list[str]:
@@ -221,7 +228,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
                 f"%graph: {FULL} needs a pattern of node names, such as 'layer1/*', or to be the last word: the boxes in view."
             )
         return "full", value
-    if word.isidentifier() or is_source(word):
+    if word.isidentifier() or (is_source(word) and not word.startswith("-")):
         return "name", word
     if "/" in word or "." in word:
         raise UsageError(f"{no_file(word)}.")

@@ -22,14 +22,25 @@ from kernelext.compilations import Compilations
 from kernelext.graph_names import graph_of
 from kernelext.traced_calls import Expression, key_of
 
+_OPERATIONS = (
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
+    *(ast.Tuple, ast.List, ast.Dict, ast.ListComp, ast.DictComp),
+)
+
 
 def is_expression(text: str) -> bool:
-    """True for a Python expression that says more than a name: `model.encoder`, `models[0]`."""
+    """True for a Python expression that says more than a name: `models[0]`, `loss(x) + reg`.
+
+    A word that begins with `--` is no part of one with operators, but an option.
+    """
     try:
         expression = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return isinstance(expression, ast.Attribute | ast.Call | ast.Subscript)
+    if not isinstance(expression, _OPERATIONS):
+        return isinstance(expression, ast.Attribute | ast.Call | ast.Subscript)
+    is_of_names = any(isinstance(node, ast.Name) for node in ast.walk(expression))
+    return is_of_names and not any(word.startswith("--") for word in text.split())
 
 
 def is_call(text: str) -> bool:

@@ -9,12 +9,16 @@ from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any, Final
 
-from graphcore.frontends.frontend import Call
+from graphcore.errors import GraphError
+from graphcore.frontends.frontend import Call, Source
+from graphcore.frontends.sources import frontend_for
 from graphcore.frontends.torch_call import uses_torch
 from graphcore.frontends.torch_reader.objects import is_class
 from graphcore.support.random_states import kept_random_states
 from kernelext.call_state import Same, state_of
 
+_OPERATIONS: Final = (ast.BinOp, ast.UnaryOp, ast.Compare)
+"""Expressions that give no models."""
 _PLAIN: Final = (bool, int, float, str, bytes, type(None))
 
 
@@ -65,6 +69,21 @@ class Part:
                 return None, error
 
 
+class _GivesTensors(Part):
+    """Says of an expression that it gives tensors, from a trace of it: nothing is computed."""
+
+    def _outcome(self, variables: Mapping[str, Any]) -> tuple[Any, Exception | None]:
+        source = Source(value=Whole(self._tree, variables).call(gradients=False))
+        frontend = frontend_for(source)
+        if frontend is None:
+            return False, None
+        try:
+            main = frontend.read(source).main
+        except GraphError:
+            return True, None  # it fails, which its picture says
+        return bool(main.outputs) or any(node.error for node in main.nodes), None
+
+
 class Whole:
     """An expression of the user as a function of the variables in it.
 
@@ -74,9 +93,10 @@ class Whole:
 
     Attributes:
         values: the variables in it that are neither modules nor classes.
+        variables: the variables of the user.
     """
 
-    __slots__ = ("__signature__", "_code", "_used", "_variables", "values")
+    __slots__ = ("__signature__", "_code", "_used", "values", "variables")
     __name__ = "expression"
 
     def __init__(self, tree: ast.expr, variables: Mapping[str, Any]) -> None:
@@ -85,11 +105,11 @@ class Whole:
         self.values = {name: value for name, value in self._used.items() if not isinstance(value, ModuleType | type)}
         self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in self.values])
         self._code = compile(ast.Expression(tree), "<string>", "eval")
-        self._variables = variables
+        self.variables = variables
 
     def __call__(self, **values: Any) -> Any:
         """Evaluate it with other values of its variables."""
-        return eval(self._code, {**self._variables, **values})  # noqa: S307 - the user has typed it, as in a cell
+        return eval(self._code, {**self.variables, **values})  # noqa: S307 - the user has typed it, as in a cell
 
     def call(self, *, gradients: bool) -> Call:
         """Its evaluation, to be traced."""
@@ -118,24 +138,27 @@ class Expression:
     def __init__(self, text: str) -> None:
         tree = ast.parse(text.strip(), mode="eval").body
         self._tree = tree
+        self._part = Part(tree)
         self._function: Part | None = None
+        self._inner = [{node.id for node in ast.walk(call) if isinstance(node, ast.Name)} for call in _calls_in(tree)]
+        self._owner: _GivesTensors | None = None
         if isinstance(tree, ast.Call):
             self._function = Part(tree.func)
             self._args = [(Part(arg.value), True) if isinstance(arg, ast.Starred) else (Part(arg), False) for arg in tree.args]
-            owner = [tree.func.value] if isinstance(tree.func, ast.Attribute) else []
-            calls = [node for part in (*owner, *tree.args, *tree.keywords) for node in ast.walk(part) if isinstance(node, ast.Call)]
-            self._inner = [{node.id for node in ast.walk(call) if isinstance(node, ast.Name)} for call in calls]
-            self._is_of_result = any(isinstance(node, ast.Call) for part in owner for node in ast.walk(part))
+            owner = tree.func.value if isinstance(tree.func, ast.Attribute) else tree.func
+            if any(isinstance(node, ast.Call | ast.BinOp | ast.UnaryOp) for node in ast.walk(owner)):
+                self._owner = _GivesTensors(owner)
             self._kwargs = [(keyword.arg, Part(keyword.value)) for keyword in tree.keywords]
-        else:
-            self._whole = Part(tree)
+        elif not isinstance(tree, _OPERATIONS):
+            self._owner = _GivesTensors(tree)
         self._result: tuple[Call, Any] | None = None
 
     def value(self, variables: Mapping[str, Any], *, gradients: bool = False) -> Any:
         """The value now; for a call the call itself, which has not been made.
 
-        Where the arguments would call a module of PyTorch, as in `loss(model(x), y)`, the whole is what is called; so it is for a method of
-        what a call gives, as in `torch.log(f(x)).mean()`.
+        What an expression of operators and calls gives is computed by the whole of it, which is then what is called: `loss(x) + reg`,
+        `model(x)[0]`. So it is where the arguments would call a module of PyTorch, as in `loss(model(x), y)`, and for a method of what a call
+        gives, as in `torch.log(f(x)).mean()`.
 
         Args:
             variables: the variables of the user.
@@ -144,14 +167,17 @@ class Expression:
         Raises:
             Exception: what evaluation raises.
         """
-        if self._function is None:
-            return self._whole.value(variables)
+        try:
+            return _looked_up(self._tree, variables)
+        except _ComputesError:
+            pass
         whole = Whole(self._tree, variables)
-        names = {name for name, value in whole.values.items() if is_class(value, "Module", "torch.nn")}
-        if any(names & inner for inner in self._inner) or (gradients and uses_torch(whole.call(gradients=True))):
+        if self._is_whole(whole, variables, gradients=gradients):
             return whole.call(gradients=gradients)
+        if self._function is None:
+            return self._part.value(variables)
         function = self._function.value(variables)
-        if self._is_of_result and hasattr(getattr(function, "__self__", None), "dtype"):
+        if self._owner is not None and hasattr(getattr(function, "__self__", None), "dtype"):
             return whole.call(gradients=gradients)  # a method of a tensor that the expression computes
         args: list[Any] = []
         for part, is_starred in self._args:
@@ -162,11 +188,28 @@ class Expression:
             kwargs.update(part.value(variables) if name is None else {name: part.value(variables)})
         return Call(function, tuple(args), kwargs, gradients)
 
+    def _is_whole(self, whole: Whole, variables: Mapping[str, Any], *, gradients: bool) -> bool:
+        """True iff the whole expression is what is called."""
+        names = {name for name, value in whole.values.items() if is_class(value, "Module", "torch.nn")}
+        if self._function is not None:
+            if any(names & inner for inner in self._inner) or (gradients and uses_torch(whole.call(gradients=True))):
+                return True
+        elif self._owner is None:
+            return True
+        return self._owner is not None and bool(self._owner.value(variables))
+
     def result(self, call: Call) -> Any:
         """The result of a call, made once as long as its function and arguments are the same objects."""
+        if isinstance(call.function, Whole):
+            return self._part.value(call.function.variables)
         if self._result is None or not _is_same(self._result[0], call):
             self._result = call, call.function(*call.args, **call.kwargs)
         return self._result[1]
+
+
+def _calls_in(tree: ast.expr) -> list[ast.Call]:
+    """The calls within an expression, itself excluded."""
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node is not tree]
 
 
 def _looked_up(tree: ast.expr, variables: Mapping[str, Any]) -> Any:

@@ -139,11 +139,15 @@ class Copies:
     def _of_variable(self, value: Any, name: str) -> Any:
         """Like `of_arguments` for a variable around a function.
 
-        Other objects and long lists, such as data sets, are used as they are.
+        Other objects and long lists, such as data sets, are used as they are; short ones are copied without their items.
         """
         kinds = (self._torch.Tensor, self._torch.nn.Module, self._torch.optim.Optimizer, FunctionType, partial, MethodType)
-        is_short = type(value) in {list, tuple, dict} and len(value) <= _MAX_SEEN
-        return self.of_arguments(value, name) if isinstance(value, kinds) or (is_short and _holds(value, kinds, 0)) else value
+        is_short = type(value) in {list, tuple, dict, set} and len(value) <= _MAX_SEEN
+        if isinstance(value, kinds) or (is_short and _holds(value, kinds, 0)):
+            return self.of_arguments(value, name)
+        if is_short and id(value) not in self._copied:
+            self._keep(value, copy.copy(value))  # to which a step may add
+        return self._copied[id(value)] if is_short else value
 
     def _of_owner(self, owner: Any, name: str) -> Any:
         """The object of a method: the copy of a module, or of an object with copies in its attributes."""

@@ -43,7 +43,8 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
     owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
     with torch._C.DisableTorchFunction():
         kept.keep([owner, *args, *kwargs.values()])
-        kept.keep_variables(function)
+        for value in (function, *args, *kwargs.values()):
+            kept.keep_variables(value)
         _name_modules(recorder, {"": owner, **kwargs})
         for name, tensor in named_tensors(function, args, kwargs):
             recorder.add_input(name, tensor)
