@@ -297,3 +297,88 @@ def test_a_closed_module_says_which_blocks_it_mostly_consists_of() -> None:
         x = b.add("f.Exp", b.linear(x, f"{side}.{len(b.nodes)}", around), modules=around)
     scene = build_scene(lower(b.done(x)), SceneState(auto_boxes=5))
     assert [node.detail for node in scene.nodes if node.count > 1] == ["layers Layer ×4"] * 2
+
+
+def blocks(b: Builder, x: str, path: str, kind: str, count: int, around: tuple[ModuleCall, ...], width: int = WIDTH) -> str:
+    """Blocks of a list, each with a module inside."""
+    shape = (1, 16, width)
+    for number in range(count):
+        outer = (*around, ModuleCall(f"{path}.{number}", kind))
+        inner = (*outer, ModuleCall(f"{path}.{number}.mlp", "MLP"))
+        y = b.add("f.LayerNormalization", x, modules=outer, shape=shape)
+        for op in ("f.Gelu", "f.Sigmoid"):
+            weight = b.weight(f"{path}.{number}.{op}", width, width)
+            y = b.add(op, b.add("f.MatMul", y, weight, modules=inner, shape=shape), modules=inner, shape=shape)
+        x = b.add("f.Add", x, y, modules=outer, shape=shape)
+    return x
+
+
+def list_of_stages(counts: tuple[int, ...]) -> ForeignGraph:
+    """Stages of so many blocks in one list, each but the last with what widens its result behind it."""
+    b = Builder()
+    x = b.add("f.Input", name="x", shape=(1, 16, WIDTH))
+    root = (ModuleCall("features", "Sequential"),)
+    for stage, count in enumerate(counts):
+        path, width = f"features.{2 * stage}", WIDTH << stage
+        x = blocks(b, x, path, "Block", count, (*root, ModuleCall(path, "Sequential")), width)
+        merging = (*root, ModuleCall(f"features.{2 * stage + 1}", "Merging"))
+        x = b.add("f.LayerNormalization", x, modules=merging, shape=(1, 16, width))
+        for op in ("f.Concat", "f.MatMul", "f.Add"):
+            x = b.add(op, x, b.weight(f"w{len(b.nodes)}", 2 * width), modules=merging, shape=(1, 16, 2 * width))
+    return b.done(x)
+
+
+@pytest.mark.parametrize("counts", [(3, 3, 3), (2, 2, 6, 2)])
+def test_stages_that_lie_in_a_list_are_boxes_of_their_blocks(counts: tuple[int, ...]) -> None:
+    stages = [(f"features.{2 * place} Block", count) for place, count in enumerate(counts)]
+    assert repeats(pictured(list_of_stages(counts), "features/")) == stages
+
+
+def test_modules_of_one_list_that_differ_in_turn_are_not_pairs() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x", shape=(1, 16, WIDTH))
+    for place in range(5):
+        width = WIDTH << ((place + 1) // 2)
+        if place % 2 == 0:
+            modules = (ModuleCall(f"model.{place}", "Conv"),)
+            for op in ("f.Conv", "f.BatchNormalization", "f.Relu"):
+                x = b.add(op, x, b.weight(f"w{len(b.nodes)}", width), modules=modules, shape=(1, 16, width))
+        else:
+            x = blocks(b, x, f"model.{place}.m", "Bottleneck", 2 + place // 2, (ModuleCall(f"model.{place}", "C2f"),), width)
+    scene = pictured(b.done(x))
+    assert labels(scene) >= {"model.0 Conv", "model.1/m Bottleneck", "model.2 Conv", "model.4 Conv"}
+    assert repeats(scene) == [("model.1/m Bottleneck", 2), ("model.3/m Bottleneck", 3)]
+
+
+def test_blocks_of_one_list_that_differ_in_turn_are_one_repeat() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for number in range(6):
+        modules = (ModuleCall("layers", "ModuleList"), ModuleCall(f"layers.{number}", "Layer"))
+        for op in ("f.Sin", "f.Tanh", "f.Gelu", *(("f.Pad", "f.Roll", "f.Slice") if number % 2 else ())):
+            x = b.add(op, b.linear(x, f"layers.{number}.{op}", modules), modules=modules)
+    assert repeats(pictured(b.done(x))) == [("layers Layer", 6)]
+
+
+def test_two_towers_of_other_classes_are_not_one_repeat() -> None:
+    b = Builder()
+    root = (ModuleCall("model", "Model"),)
+    ends = []
+    for word, kind in (("text", "TextTower"), ("vision", "VisionTower")):
+        x = blocks(b, b.add("f.Input", name=f"{word}_in"), f"model.{word}.layers", "Layer", 4, (*root, ModuleCall(f"model.{word}", kind)))
+        x = b.linear(x, f"model.{word}_head", root)
+        ends.append(b.add("f.Div", x, b.add("f.ReduceSum", x, modules=root), modules=root))
+    scene = pictured(b.done(b.add("f.MatMul", *ends, modules=root)))
+    assert repeats(scene) == [("layers Layer", 4)] * 2
+
+
+def test_inputs_and_outputs_stay_beside_groups_of_ops_without_names() -> None:
+    b = Builder()
+    tracks = [b.add("f.Input", name=name) for name in ("image", "depth", "scale")]
+    ops = ("f.Conv", "f.Mul", "f.Relu", "f.Tanh", "f.MaxPool", "f.Sigmoid", "f.Concat")
+    for number in range(90):
+        own = number % 2 if number % 15 > 11 else number % 3
+        tracks[own] = b.add(ops[number * number % 7], tracks[own], tracks[(own + 1) % 3 if number % 15 < 12 else 1 - own])
+    scene = pictured(b.done(b.add("f.Concat", *tracks)))
+    assert {"image", "depth", "scale", "result"} <= {node.id for node in scene.nodes}
+    assert any(node.count > 5 for node in scene.nodes)

@@ -84,6 +84,9 @@ function kindOf(fold: TreePart | null): number {
   return fold === null || fold instanceof Group ? GROUP : NODE;
 }
 
+/** A module of a list. */
+const LISTED = /\.\d+$/;
+
 export class Part {
   readonly instance: Instance;
   /** The part of the tree, null for one that is in no tree. */
@@ -174,6 +177,14 @@ export class Part {
   get label(): string {
     if (this.fold instanceof Group || this.fold instanceof Scope) return this.fold.label;
     return this.key.slice(this.key.lastIndexOf("/") + 1);
+  }
+
+  /** The label of its box: of the repeat that is all of a module, after the module's place in a list: `stages.0/layers ConvNextLayer`. */
+  get boxLabel(): string {
+    const { repeated, fold, label } = this;
+    if (!repeated || repeated === fold) return label;
+    const place = this.key.slice(this.key.lastIndexOf("/") + 1);
+    return LISTED.test(place) && !repeated.label.startsWith(place) ? `${place}/${repeated.label}` : repeated.label;
   }
 
   /** The number of nodes, without those of bodies. */

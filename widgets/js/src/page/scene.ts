@@ -164,7 +164,7 @@ type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
 function partTexts({ part, depth }: Box, root: Instance): Texts {
   const body = part instanceof Mirrored ? part.ofNode : part.kind === SCOPE && isFunctionScope(part, root);
   const detail = depth >= MOST_FRAMES ? TOO_DEEP : part.differences || part.mainRepeat;
-  return { kind: body ? "function" : "scope", op: "", label: part.repeated?.label ?? part.label, detail };
+  return { kind: body ? "function" : "scope", op: "", label: part.boxLabel, detail };
 }
 
 const isFunctionScope = (part: Part, root: Instance): boolean => part.isBody || isGradientBody(root, part.key);
@@ -371,7 +371,7 @@ function frameRole(part: Part, visible: Visible): Role {
 }
 
 function frameLabel(part: Part, parent: string): string {
-  if (part.repeated && part.repeat > 0) return `${part.repeated.label} ×${part.repeat}`;
+  if (part.repeated && part.repeat > 0) return `${part.boxLabel} ×${part.repeat}`;
   if (part.kind === GROUP || part.kind === SCOPE) return part.label;
   if (part.kind === THING) return labelOf(part.key, parent);
   const name = lastPart(part.key);

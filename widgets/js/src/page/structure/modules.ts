@@ -1,5 +1,5 @@
 // Modules of other frameworks: which of them intervals are, and which lie in a list.
-import { at, Counter, commonTotal, range, totalOf } from "../order";
+import { areEqual, at, Counter, commonTotal, range, totalOf } from "../order";
 import { totalOps } from "./alike";
 import { type Order, type Part, partOf, type Span, spanOf } from "./decompose";
 import { commonScope } from "./naming";
@@ -8,10 +8,18 @@ import { isPlumbing } from "./serving";
 
 /** The number of a module among those of a list. */
 const NUMBER = /[._]?\d+$/;
+/** The number of a module, and a letter: `inception3b`. */
+const MEMBER = /[._]?\d+[a-z]?$/;
 /** The number of a module in a list that counts its modules. */
 const LISTED = /\.\d+$/;
+/** The scope of a module that has only a number, as its list has: `features.2.0`. */
+const NAMELESS = /^layer\.\d+$/;
+/** The beginning of a path up to the first module of a list. */
+const LISTED_BELOW = /^.*?\.\d+(?=\/|$)/;
 /** A module in a list that has fewer operations is not worth a box of its own. */
 const LEAST = 4;
+/** Modules of one class, of which one has more than so many times the operations of another, are not alike. */
+const LIKE = 2.5;
 /** The most modules of an instance that its name lists. */
 const MOST_CLASSES = 3;
 /** The classes that say nothing of what they compute. */
@@ -54,7 +62,7 @@ export class Modules {
     if (!this.#isForeign) return [...found];
     const joined: Part[] = [];
     let last = "";
-    for (const part of found.flatMap((each) => this.#atModules(each))) {
+    for (const part of found.flatMap((each) => this.#atModules(each, shapeOf))) {
       const inner = part.instances.length > 0 ? part.instances : [part.span];
       const kinds = new Set(inner.map((each) => this.#inList(each)));
       const kind = kinds.size === 1 && this.#areSeveral(inner) ? ([...kinds][0] as string) : "";
@@ -62,7 +70,7 @@ export class Modules {
       const before = joined.at(-1);
       if (key && key === last && before) {
         const instances = [...(before.instances.length > 0 ? before.instances : [before.span]), ...inner];
-        if (this.#areSeveral(instances))
+        if (this.#areSeveral(instances) && this.#areOfLikeSize(instances))
           joined[joined.length - 1] = { span: spanOf(before.span.start, part.span.stop), instances };
         else joined.push(part);
       } else joined.push(part);
@@ -83,9 +91,10 @@ export class Modules {
     return this.of(spans) !== "" && spans.every((span) => this.#isLarge(span));
   }
 
-  /** The classes of the modules that an interval consists of, if they are several: `Conv, C2f`. */
-  in(span: Span): string {
-    const kinds = this.#kindsIn(span);
+  /** The classes of the modules that one of some intervals consists of, if they are several: `Conv, C2f`. */
+  in(span: Span, instances: readonly Span[]): string {
+    if (!this.haveClasses) return "";
+    const kinds = this.#kindsIn(span, this.#path(wholeOf(instances)));
     const different = new Set(kinds);
     if (different.size < 2 || kinds.length > MOST_CLASSES || kinds.some((kind) => CONTAINERS.has(kind))) return "";
     return [...different].join(", ");
@@ -94,15 +103,13 @@ export class Modules {
   /**
    * A part in pieces, where modules say more than ops.
    *
-   * Instances whose modules are mostly of other classes are no repeat. Without instances, each of some neighbours that are modules of one list is
-   * a piece by itself.
+   * Instances that modules tell apart are no repeat. Without instances, each of some neighbours that are modules of one list is a piece by itself.
    */
-  #atModules({ span, instances }: Part): Part[] {
+  #atModules({ span, instances }: Part, shapeOf: (span: Span) => Dims): Part[] {
     const { start, stop } = span;
     if (instances.length > 0) {
-      const [usual, ...others] = instances.map((each) => new Counter(this.#kindsIn(each))).reverse();
-      if (usual === undefined || others.every((each) => 2 * commonTotal(usual, each) >= totalOf(each)))
-        return [partOf(span, instances)];
+      const isRepeat = this.#areAlike(instances) && this.#areBlocks(instances, shapeOf);
+      if (isRepeat) return [partOf(span, instances)];
       return range(start, stop).map((place) => partOf(spanOf(place, place + 1)));
     }
     const kinds = range(start, stop).map((place) => this.#inList(spanOf(place, place + 1)));
@@ -111,17 +118,67 @@ export class Modules {
     return [...cuts, kinds.length].map((cut, i) => partOf(spanOf(start + (cuts[i - 1] ?? 0), start + cut)));
   }
 
-  /** The classes of the modules just below what is around, for each item of an interval; "" for one that is in none. */
-  #kindsIn({ start, stop }: Span): string[] {
+  /** True if most operations of each instance are in modules of the classes that the last one has. */
+  #areAlike(instances: readonly Span[]): boolean {
+    const around = this.#path(wholeOf(instances));
+    const [usual, ...others] = instances.map((each) => this.#opsOfKinds(each, around)).reverse();
+    return usual === undefined || others.every((each) => 2 * commonTotal(usual, each) >= totalOf(each));
+  }
+
+  /**
+   * True unless instances hold modules of a list that are not the same, though at least one is large.
+   *
+   * The same modules are of the same lists and classes, and the instances pass on one shape: a stage with what halves its result is no repeat. Two
+   * modules of one list and class are two instances.
+   */
+  #areBlocks(instances: readonly Span[], shapeOf: (span: Span) => Dims): boolean {
+    const around = this.#path(wholeOf(instances));
+    const modules = instances.map((each) => this.#listedIn(each, around));
+    if (!modules.some(({ hasLarge }) => hasLarge)) return true;
+    const kinds = modules.map(({ kinds }) => [...kinds.values()].sort());
+    const shapes = instances.map(shapeOf);
+    return (
+      kinds.every((each) => new Set(each).size === each.length && areEqual(each, at(kinds, 0))) &&
+      shapes.every((shape) => mayBeOne(shape, at(shapes, 0)))
+    );
+  }
+
+  /** The lists and classes of the modules of lists in an interval, by their paths; `around` is the path around all. */
+  #listedIn({ start, stop }: Span, around: string): { kinds: ReadonlyMap<string, string>; hasLarge: boolean } {
+    const kinds = new Map<string, string>();
+    let hasLarge = false;
+    for (const place of range(start, stop)) {
+      const span = spanOf(place, place + 1);
+      const [below = ""] = LISTED_BELOW.exec(this.#path(span).slice(around.length)) ?? [];
+      if (!below) continue;
+      const path = around + below;
+      kinds.set(path, `${path.replace(LISTED, "")} ${this.#kindAt(path)}`);
+      hasLarge ||= this.#isLarge(span);
+    }
+    return { kinds, hasLarge };
+  }
+
+  /** The class of the module just below `around`, for each item of an interval; its name if there are no classes, "" if it is in none. */
+  #kindsIn({ start, stop }: Span, around: string): string[] {
     const places = range(start, stop).filter((place) => !this.#weak[at(this.#order.order, place)]);
-    const depth = this.#around === "" ? 1 : this.#around.split("/").length + 1;
-    const paths = places.map((place) =>
-      this.#path(spanOf(place, place + 1))
+    const depth = around === "" ? 1 : around.split("/").length + 1;
+    return places.map((place) => {
+      const path = this.#path(spanOf(place, place + 1))
         .split("/")
         .slice(0, depth)
-        .join("/"),
-    );
-    return paths.map((path) => this.#classes.get(path) ?? "");
+        .join("/");
+      if (this.haveClasses) return this.#classes.get(path) ?? "";
+      return path.length > around.length ? path.replace(MEMBER, "") : "";
+    });
+  }
+
+  /** The numbers of operations in modules of each class just below `around`. */
+  #opsOfKinds({ start, stop }: Span, around: string): Counter {
+    const counts = new Counter();
+    for (const place of range(start, stop))
+      for (const kind of this.#kindsIn(spanOf(place, place + 1), around))
+        counts.add(kind, totalOf(at(this.#ops, place)));
+    return counts;
   }
 
   /** The module with several ops that an interval is, without its number in a list; "" if it is none. */
@@ -133,6 +190,12 @@ export class Modules {
 
   #isLarge(span: Span): boolean {
     return totalOf(totalOps(this.#ops, span)) >= LEAST;
+  }
+
+  /** True if none of some intervals has far more operations than another, as stages with other numbers of blocks have. */
+  #areOfLikeSize(spans: readonly Span[]): boolean {
+    const sizes = spans.map((span) => totalOf(totalOps(this.#ops, span)));
+    return Math.max(...sizes) <= LIKE * Math.min(...sizes);
   }
 
   /** True if no two intervals are pieces of one module. */
@@ -149,7 +212,10 @@ export class Modules {
 
   #at(path: string): string {
     const kind = path.length > this.#around.length ? this.#kindAt(path) : undefined;
-    const name = path.slice(path.lastIndexOf("/") + 1).replace(NUMBER, "");
+    const parts = path.split("/");
+    // A number in a numbered list has no name of its own.
+    const place = NAMELESS.test(parts.at(-1) ?? "") && LISTED.test(parts.at(-2) ?? "") ? -2 : -1;
+    const name = place < -1 ? parts.at(place) : (parts.at(-1) ?? "").replace(NUMBER, "");
     return kind === undefined ? "" : `${name} ${kind}`.trimEnd();
   }
 
@@ -167,3 +233,16 @@ export class Modules {
     );
   }
 }
+
+/** The interval from the first of some to the last. */
+const wholeOf = (spans: readonly Span[]): Span => spanOf(at(spans, 0).start, at(spans, spans.length - 1).stop);
+
+/** True unless two shapes are known to differ: negative sizes are unknown ones. */
+const mayBeOne = (ours: Dims, theirs: Dims): boolean =>
+  ours === null ||
+  theirs === null ||
+  (ours.length === theirs.length &&
+    ours.every((size, i) => {
+      const other = theirs[i] as number | null;
+      return size === other || size === null || other === null || size < 0 || other < 0;
+    }));

@@ -1,5 +1,5 @@
 // The summary of one scope: at most so many groups and items, in the order of the dataflow.
-import { at, Counter, compareLists, getOrMake, range, sum, totalOf } from "../order";
+import { at, Counter, compareLists, getOrMake, largest, range, sum, totalOf } from "../order";
 import { differences, mainOps, Symbols, totalOps } from "./alike";
 import { elements, elementsWithin, Order, type Part, partOf, type Span, sizeOf, spanOf } from "./decompose";
 import { tellingLayers } from "./evidence";
@@ -18,7 +18,7 @@ import {
 } from "./naming";
 import { type GraphNode, isForeign, type Op, type Tensor } from "./nodes";
 import { type Element, findRuns, type Kernel } from "./repeats";
-import { isHeavy } from "./serving";
+import { isEnd, isHeavy } from "./serving";
 import { Widths } from "./widths";
 
 /** The most parts of a summary. */
@@ -29,6 +29,8 @@ const MANY = 100;
 const LAYERS_ABOVE = 16;
 /** An interval of at least so many items may have repeats in itself. */
 const TALL = 12;
+/** So many inputs and outputs stay by themselves. */
+const MANY_ENDS = 8;
 /** So many operations may belong to the layer before them: a normalisation with known statistics. */
 const SMALL = 3;
 
@@ -206,6 +208,8 @@ class Summary {
   readonly #within: readonly string[];
   readonly #modules: Modules;
   readonly #outputs = new Map<number, Tensor | null>();
+  /** Inputs and outputs, none if they are many. */
+  readonly #ends: ReadonlySet<number>;
 
   constructor(
     order: Order,
@@ -221,6 +225,8 @@ class Summary {
     this.#names = order.items.members.map((nodes) => at(nodes, 0).name);
     const main = order.order.filter((_, position) => at(ops, position).counts.size > 0);
     this.#modules = modules;
+    const ends = order.order.filter((item) => !weak[item] && isEnd(at(at(order.items.members, item), 0)));
+    this.#ends = new Set(ends.length < MANY_ENDS ? ends : []);
     this.#within = sharedWords(main.map((item) => at(this.#names, item)));
   }
 
@@ -228,7 +234,7 @@ class Summary {
   output(span: Span): Tensor | null {
     for (let position = span.stop - 1; position >= span.start; position--) {
       const item = at(this.#order.order, position);
-      if (!this.#weak[item]) return getOrMake(this.#outputs, item, () => this.#outputOf(item));
+      if (!this.#weak[item] && !this.#ends.has(item)) return getOrMake(this.#outputs, item, () => this.#outputOf(item));
     }
     return null;
   }
@@ -241,14 +247,31 @@ class Summary {
 
   /** A bunch for each interval, with different labels. */
   bunches(found: readonly Part[]): Bunch[] {
-    const made = found.map((part) => this.#bunch(part));
+    const made = found.flatMap((part) => this.#apart(part));
     tellApart(made.filter((bunch) => bunch.items.length > 1));
     return made;
   }
 
-  #bunch({ span, instances }: Part): Bunch {
-    const items = this.#order.order.slice(span.start, span.stop);
-    const inner = instances.length > 1 ? instances.map((each) => this.#bunch(partOf(each))) : [];
+  /** The bunch of an interval, with inputs and outputs beside it that lie among its items. */
+  #apart(part: Part): Bunch[] {
+    const ends = this.#itemsOf(part.span).filter((item) => this.#ends.has(item));
+    const spans = part.instances.length > 0 ? part.instances : [part.span];
+    const isEmptied = (span: Span): boolean => this.#itemsOf(span).every((item) => this.#ends.has(item));
+    if (ends.length === 0 || spans.some(isEmptied)) return [this.#bunch(part)];
+    const isInput = (item: number): boolean => at(this.#order.items.inputs, item).length === 0;
+    const alone = (items: readonly number[]): Bunch[] => items.map((item) => bunchOf([item]));
+    return [
+      ...alone(ends.filter(isInput)),
+      this.#bunch(part, new Set(ends)),
+      ...alone(ends.filter((item) => !isInput(item))),
+    ];
+  }
+
+  #itemsOf = ({ start, stop }: Span): readonly number[] => this.#order.order.slice(start, stop);
+
+  #bunch({ span, instances }: Part, apart: ReadonlySet<number> = new Set()): Bunch {
+    const items = this.#itemsOf(span).filter((item) => !apart.has(item));
+    const inner = instances.length > 1 ? instances.map((each) => this.#bunch(partOf(each), apart)) : [];
     for (const [number, bunch] of inner.entries()) bunch.label ||= `${number + 1} of ${inner.length}`;
     tellApart(inner);
     return bunchOf(items, {
@@ -264,7 +287,7 @@ class Summary {
     const named = items.filter((item) => !this.#weak[item]).map((item) => at(this.#names, item));
     const module = this.#modules.of(instances.length > 0 ? instances : [usual]);
     if (module && this.#modules.haveClasses) return module;
-    const several = instances.length > 0 ? this.#modules.in(usual) : "";
+    const several = instances.length > 0 ? this.#modules.in(usual, instances) : "";
     if (several) return several;
     const name = commonName(named, this.#within);
     if (isTelling(name) && !module) return name;
@@ -360,15 +383,14 @@ function beginsLayers(span: Span, ops: readonly Counter<Op>[]): boolean {
   return totalOf(inside) > SMALL || [...inside.counts.keys()].some((op) => beginsLayer(op) || !/^\p{L}/u.test(op.name));
 }
 
-/** The node of a part whose output leaves it. */
+/** The node of a part whose output leaves it: the last that only others use, if there is one. */
 function lastOf(nodes: readonly GraphNode[]): GraphNode {
-  const used = new Set<string>();
-  for (const node of nodes) for (const tensor of node.inputs) used.add(tensor.node.name);
-  for (let i = nodes.length - 1; i >= 0; i--) {
-    const node = at(nodes, i);
-    if (node.outputs.length > 0 && !used.has(node.name)) return node;
-  }
-  return at(nodes, 0);
+  const inside = new Set(nodes);
+  const ends = nodes.filter(
+    ({ outputs, consumers }) => outputs.length > 0 && consumers.every((consumer) => !inside.has(consumer)),
+  );
+  const results = ends.filter(({ consumers }) => consumers.length > 0);
+  return largest(results.length > 0 ? results : ends, (one, other) => one.id - other.id) ?? at(nodes, 0);
 }
 
 /** Gives bunches of the same label different ones: by shape, then by number. */
