@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,47 @@ def test_operations_of_jax_are_those_that_xla_counts(layers: Any, shapes: list[l
     assert counted.total.operations.constant == pytest.approx(jax.jit(layers).lower(*arrays).cost_analysis()["flops"], rel=tolerance)
 
 
-@pytest.mark.parametrize(("name", "published"), [("MobileNet", 0.569e9), ("MobileNetV2", 0.300e9)])
+def transformer_layer_of_flax() -> tuple[Any, list[int]]:
+    nnx: Any = pytest.importorskip("flax.nnx")
+    rngs = nnx.Rngs(0)
+
+    class Layer(nnx.Module):  # type: ignore[misc]  # flax is not imported by name
+        def __init__(self) -> None:
+            self.norm1, self.norm2 = [nnx.LayerNorm(256, rngs=rngs) for _ in range(2)]
+            self.attention = nnx.MultiHeadAttention(8, 256, decode=False, rngs=rngs)
+            self.up, self.down = nnx.Linear(256, 1024, rngs=rngs), nnx.Linear(1024, 256, rngs=rngs)
+
+        def __call__(self, x: Any) -> Any:
+            x = x + self.attention(self.norm1(x))
+            return x + self.down(nnx.gelu(self.up(self.norm2(x))))
+
+    return Layer(), [2, 64, 256]
+
+
+def perceptron_of_equinox() -> tuple[Any, list[int]]:
+    equinox: Any = pytest.importorskip("equinox")
+    jax: Any = pytest.importorskip("jax")
+    return equinox.nn.MLP(64, 10, 256, 3, key=jax.random.key(0)), [64]
+
+
+@pytest.mark.parametrize(("make", "tolerance"), [(transformer_layer_of_flax, 0.005), (perceptron_of_equinox, 0)])
+def test_operations_of_modules_of_jax_are_those_that_xla_counts(make: Callable[[], tuple[Any, list[int]]], tolerance: float) -> None:
+    jax: Any = pytest.importorskip("jax")
+    module, shape = make()
+    x = jax.numpy.zeros(shape)
+
+    def call(x: Any) -> Any:  # a module of Flax is no argument of `jit`
+        return module(x)
+
+    counted = gc.costs(module, x)
+    assert not counted.unknown
+    assert counted.total.operations.constant == pytest.approx(jax.jit(call).lower(x).cost_analysis()["flops"], rel=tolerance)
+
+
+KERAS = {"MobileNet": 0.569e9, "MobileNetV2": 0.300e9, "EfficientNetB0": 0.386e9, "Xception": 8.36e9}
+
+
+@pytest.mark.parametrize(("name", "published"), KERAS.items())
 def test_layers_of_keras_count_as_published_and_as_xla_does(name: str, published: float) -> None:
     keras: Any = pytest.importorskip("keras")
     jax: Any = pytest.importorskip("jax")
@@ -128,7 +169,7 @@ def test_layers_of_keras_count_as_published_and_as_xla_does(name: str, published
     assert not counted.unknown
     assert counted.at(batch=1).multiply_adds.constant == pytest.approx(published, rel=0.02)
     assert counted.total.parameters == model.count_params()
-    program = jax.jit(lambda x: model(x, training=False)).lower(jax.numpy.zeros([1, 224, 224, 3]))
+    program = jax.jit(lambda x: model(x, training=False)).lower(jax.numpy.zeros([1, *model.input_shape[1:]]))
     assert counted.at(batch=1).operations.constant == pytest.approx(program.cost_analysis()["flops"], rel=0.02)
 
 
