@@ -88,7 +88,7 @@ class _Matcher:
             if a.is_live(old) and b.is_live(new):
                 group = _Group(old, new)
                 self.heads[0][old] = self.heads[1][new] = group
-        for side in (0, 1):
+        for side in (0, 1, 0):  # the first takes up more once the second has
             self._absorb(side)
         self._match_components()
         self._pair_weights()
@@ -145,9 +145,8 @@ class _Matcher:
         if head not in FUSING:
             return None
         if kind == BIAS:
-            own = flow.weights(group.sides[side][0])
-            other_weights = self.flows[1 - side].weights(group.sides[1 - side][0])
-            return "" if not other_weights or len(other_weights) > len(own) else None  # a layer that is given no bias has dropped it
+            own, other_weights = [sum([len(self.flows[part].weights(node)) for node in group.sides[part]]) for part in (side, 1 - side)]
+            return "" if not other_weights or other_weights > own else None  # a layer that is given no bias has dropped it
         is_batch = kind == "normalization" and "batch" in flow.state.nodes[name].op.lower()
         return "" if is_batch or kind in _LINEAR else None
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import lru_cache
 from typing import Final
 
+from graphcore.attrs import Func
 from graphcore.difference.state import GraphState, NodeState
 from graphcore.op_names import plain_op
 from graphcore.traits import NO_TRAITS, Traits
@@ -36,6 +38,8 @@ _WORDS: Final[dict[str, str]] = {
     }.items()
     for word in words.split()
 }
+_CALLS: Final = frozenset({"jax.jit", "jax.pjit", "jax.custom_jvp_call", "jax.custom_vjp_call"})
+_NUMBER: Final = re.compile(r"_\d+$")
 _ONE_LAYER: Final = {"depthwise convolution": "convolution"}
 
 
@@ -65,7 +69,14 @@ def is_passive(node: NodeState) -> bool:
 
 
 def kind_of(node: NodeState) -> str:
-    """The kind of a node's op, the same for all frameworks."""
+    """The kind of a node's op, the same for all frameworks.
+
+    For a call of JAX it is that of the function by its name, such as `relu`.
+    """
+    if node.op in _CALLS:
+        called = [value.name for value in node.attr.values() if isinstance(value, Func)]
+        if len(called) == 1:
+            return _kind(_NUMBER.sub("", called[0]), "")
     return _kind(node.op, traits_of(node).layer)
 
 

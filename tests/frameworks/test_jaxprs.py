@@ -48,6 +48,14 @@ def test_nodes_are_the_equations_with_their_shapes_and_types() -> None:
         assert len(node.inputs) == len(equation.invars)
 
 
+def test_functions_with_gradients_of_their_own_have_their_names() -> None:
+    nameless = jax.custom_jvp(lambda x: x)
+    nameless.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    program = jax.make_jaxpr(lambda x: jax.nn.relu(x) + nameless(x))(1.0)
+    names = {node.name: list(node.bodies.values()) for node in open_source(program).main.nodes if node.op == "jax.custom_jvp_call"}
+    assert names == {"relu": ["relu_0"], "custom_jvp_call": ["custom_jvp_call_2"]}
+
+
 def test_a_scan_is_a_node_in_its_scope_with_its_body() -> None:
     source = read()
     scan = next(node for node in source.main.nodes if node.op == "jax.scan")

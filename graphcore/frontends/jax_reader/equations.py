@@ -9,10 +9,20 @@ from typing import Any, Final
 CALLS: Final = frozenset(["jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"])
 """Primitives that only call the body that they hold."""
 
+NAMED: Final = frozenset(["jit", "pjit", "custom_jvp_call", "custom_vjp_call"])
+"""Primitives that call a function that the user knows by its name, such as `relu`."""
+
 
 def opened(value: Any) -> tuple[Any, Sequence[Any]]:
     """A jaxpr and its constants."""
     return getattr(value, "jaxpr", value), list(getattr(value, "consts", ()) or ())
+
+
+def called_name(eqn: Any) -> str:
+    """The name of the function that an equation calls; that of its primitive where the function has none."""
+    held = only_body(eqn) if eqn.primitive.name in NAMED else None
+    said = getattr(getattr(opened(held[1])[0], "debug_info", None), "func_name", "") if held else ""
+    return str(eqn.params.get("name") or (said if str(said).isidentifier() else "") or eqn.primitive.name)
 
 
 def only_body(eqn: Any) -> tuple[str, Any] | None:

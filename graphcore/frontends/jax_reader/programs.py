@@ -24,7 +24,7 @@ from graphcore.frontends.foreign import (
     WeightRef,
 )
 from graphcore.frontends.jax_reader.backward import GRADIENTS, Pairing, is_backward, without_words
-from graphcore.frontends.jax_reader.equations import opened
+from graphcore.frontends.jax_reader.equations import NAMED, called_name, opened
 from graphcore.frontends.jax_reader.places import is_of_user
 from graphcore.frontends.jax_reader.shardings import arguments_of, joined, mesh_words, results_of, words_of_value
 from graphcore.frontends.runners.jax_run import JaxRunner, Places
@@ -242,7 +242,7 @@ class Body:
             for key, value in eqn.params.items()
             if value is not None and not _jaxprs(value) and type(value).__name__ != "WrappedFun"
         }
-        title = str(eqn.params.get("name", primitive)) if bodies and primitive in {"jit", "pjit"} else primitive
+        title = called_name(eqn) if bodies and primitive in NAMED else primitive
         name = self.unique("/".join([*[module.path for module in modules], title]) if modules else title)
         effects = ", ".join(sorted([str(effect)[:100] for effect in eqn.effects])[:9])
         self.nodes.append(
@@ -284,7 +284,7 @@ class Body:
         for key, value in params.items():
             for number, jaxpr in enumerate(_jaxprs(value)):
                 role = "body" if primitive == "scan" else key if not isinstance(value, tuple | list) else f"branch_{number}"
-                bodies[role] = called(jaxpr, str(params.get("name") or primitive), shardings, results)
+                bodies[role] = called(jaxpr, called_name(eqn), shardings, results)
         return bodies, {}
 
     def unique(self, name: str) -> str:
