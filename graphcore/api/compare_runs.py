@@ -13,6 +13,7 @@ from graphcore.api.run_values import values_of
 from graphcore.api.tensor_comparison import QUANTIZED, TensorComparison, coarseness, compare_tensors
 from graphcore.difference import GraphDiff, compare, tensors_to_compare, unmatched_before
 from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.record import foreign_of
 from graphcore.graph import Graph
 from graphcore.op_names import plain_op
 from graphcore.support.shown import html_text, shown
@@ -88,7 +89,7 @@ def compare_runs(a: Any, b: Any, /, *args: Any, rtol: float | None = None, atol:
     Two tensors differ if the greatest absolute difference exceeds `atol + rtol * m` for the greatest absolute value `m` of the first.
 
     Args:
-        a, b: the models: PyTorch modules and functions, JAX functions, the paths or objects of files that a runner runs (ONNX, `.pt2`), graphs
+        a, b: the models: PyTorch modules and functions, JAX functions, the paths or objects of files that a runner runs (ONNX, TFLite, `.pt2`), graphs
             of these, or for graphs of this library the graph, or a session with its variables.
         args, kwargs: the arguments of both calls: values of the inputs by their order and names. Arrays of NumPy and tensors of PyTorch may
             stand for each other.
@@ -111,7 +112,7 @@ def compare_runs(a: Any, b: Any, /, *args: Any, rtol: float | None = None, atol:
     first, second = values_of(a, args, kwargs), values_of(b, args, kwargs)
     diff = compare(state_of(first.graph), state_of(second.graph))
     pairs = tensors_to_compare(diff)
-    coarse = coarseness(diff.before), coarseness(diff.after)
+    coarse = coarseness(diff.before, _quantized(first.graph)), coarseness(diff.after, _quantized(second.graph))
     kept: dict[str, Array] = {}
     order: list[str] = []
 
@@ -161,6 +162,12 @@ def _lines(comparison: RunComparison) -> Sequence[str]:
     if len(rest) > MOST_LISTED:
         lines.append(f"… and {len(rest) - MOST_LISTED:,} more")
     return lines
+
+
+def _quantized(graph: Graph) -> set[str]:
+    """The nodes for whose values the source says a scale."""
+    record = foreign_of(graph)
+    return set() if record is None else {name for name, node in record.nodes.items() if node.outputs and node.outputs[0].quantization}
 
 
 def _nodes(comparison: RunComparison) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -107,8 +107,13 @@ def compare_tensors(
     return TensorComparison(*names, *ops, max_abs, largest, absolute + relative * largest, cosine, sqnr, note)
 
 
-def coarseness(state: GraphState) -> dict[str, float]:
-    """For each node the relative tolerance of the least precise type that its value has passed."""
+def coarseness(state: GraphState, quantized: Collection[str] = ()) -> dict[str, float]:
+    """For each node the relative tolerance of the least precise type that its value has passed.
+
+    Args:
+        state: the graph.
+        quantized: the nodes whose values stand for others by a scale.
+    """
     tolerances: dict[str, float] = {}
     waiting = [(name, False) for name in reversed(state.nodes)]
     while waiting:
@@ -118,7 +123,8 @@ def coarseness(state: GraphState) -> dict[str, float]:
             continue
         producers = [parse_input(text)[0] for text in node.node_def.input]
         if is_ready:
-            tolerances[name] = max([_own_coarseness(node), *[tolerances.get(producer, 0.0) for producer in producers]])
+            own = QUANTIZED if name in quantized else _own_coarseness(node)
+            tolerances[name] = max([own, *[tolerances.get(producer, 0.0) for producer in producers]])
             continue
         tolerances[name] = 0.0  # until its inputs are ready: a loop is cut there
         waiting.append((name, True))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph
 from graphcore.frontends.libraries import library
 from graphcore.frontends.reading import mapped_bytes
+from graphcore.frontends.runners.tflite_run import TfliteRunner
 from graphcore.frontends.tflite_reader.budget import Budget
 from graphcore.frontends.tflite_reader.graphs import OpCodes, SubgraphReader
 from graphcore.frontends.tflite_reader.tensors import Buffers, text_of
@@ -82,10 +84,12 @@ class _Reader:
         self._codes, self._buffers = OpCodes(model, budget), Buffers(model, self._data, budget)
         signatures = self._signatures(count)
         functions: dict[str, ForeignFunction] = {}
+        numbers: list[dict[str, list[int]]] = []
         for number, subgraph in enumerate(subgraphs):
             named = next((names for place, names, _ in signatures.values() if place == number), {})
             reader = SubgraphReader(subgraph, self._codes, self._buffers, keys, named, budget)
             functions[keys[number]] = reader.read(text_of(subgraph.Name()) or f"subgraph_{number}")
+            numbers.append(reader.numbers)
         facts = {"schema": str(model.Version()), **self._metadata()}
         for key, (place, _, words) in list(signatures.items())[:_SHOWN]:
             facts[f"signature {key}"] = words if place == 0 else f"{words}; subgraph {functions[keys[place]].name}"
@@ -93,7 +97,8 @@ class _Reader:
         notes = []
         if count > 1 and any(place > 0 for place, _, _ in signatures.values()):
             notes.append(f"The model has {count} subgraphs; this is the first, '{main.name}'. The others are the functions.")
-        return ForeignGraph("TensorFlow Lite model", main, self._producer(facts), text_of(subgraphs[0].Name()), functions, facts, notes)
+        title, runner = text_of(subgraphs[0].Name()), partial(TfliteRunner, self._data, main, numbers[0])
+        return ForeignGraph("TensorFlow Lite model", main, self._producer(facts), title, functions, facts, notes, runner=runner)
 
     def _producer(self, facts: dict[str, str]) -> str:
         version = facts.get("converter", "")

@@ -1,1 +1,1 @@
-"""Runs of models by their own frameworks: ONNX's reference, JAX, and PyTorch's exported programs"""
+"""Runs of models by their own frameworks: ONNX, JAX, LiteRT, and PyTorch for exported programs"""

@@ -62,6 +62,9 @@ class SubgraphReader:
         keys: the keys of all subgraphs, by number.
         names: names of arguments by the numbers of their tensors, as a signature gives them.
         budget: limits what is read.
+
+    Attributes:
+        numbers: the tensors that the nodes give, by the names of these.
     """
 
     def __init__(self, subgraph: Any, codes: OpCodes, buffers: Buffers, keys: list[str], names: Mapping[int, str], budget: Budget) -> None:
@@ -71,6 +74,7 @@ class SubgraphReader:
         self._given = names
         self._budget = budget
         self._tensors = [FileTensor(subgraph.Tensors(number), buffers, budget) for number in range(budget.take(subgraph.TensorsLength()))]
+        self.numbers: dict[str, list[int]] = {}
         self._values: dict[int, InputRef] = {}
         self._names: dict[str, int] = {}
         self._made: set[int] = set()
@@ -89,26 +93,28 @@ class SubgraphReader:
             label = self._unused(self._given.get(number) or tensor.name or "input")
             self._nodes.append(ForeignNode(label, INPUT, outputs=(tensor.port(),), kind="input"))
             self._values[number] = (label, 0)
+            self.numbers[label] = [number]
         operators = [subgraph.Operators(place) for place in range(self._budget.take(subgraph.OperatorsLength()))]
         outputs = [self._numbers(operator, "Outputs") for operator in operators]
         labels = []
         for operator, results in zip(operators, outputs, strict=True):
             labels.append(self._unused(self._label(operator, results)))
-            for place, number in enumerate([number for number in results if number >= 0]):
+            self.numbers[labels[-1]] = [number for number in results if number >= 0]
+            for place, number in enumerate(self.numbers[labels[-1]]):
                 if number in self._made:
                     raise InvalidArgumentError(f"Tensor '{self._tensor(number).name}' is made by two operators")
                 self._tensor(number)
                 self._made.add(number)
                 self._values[number] = (labels[-1], place)
-        for operator, results, label in zip(operators, outputs, labels, strict=True):
-            self._add(operator, results, label)
+        for operator, label in zip(operators, labels, strict=True):
+            self._add(operator, label)
         results = self._numbers(subgraph, "Outputs")
         names = tuple([self._given.get(number) or _first(self._tensor(number).name) for number in results])
         refs = tuple([self._value(number) for number in results])
         inputs = tuple([self._tensor(number).port(self._given.get(number, "")) for number in arguments])
         return ForeignFunction(name, inputs, refs, names, self._nodes)
 
-    def _add(self, operator: Any, results: list[int], label: str) -> None:
+    def _add(self, operator: Any, label: str) -> None:
         code = self._codes.place(operator.OpcodeIndex())
         attrs: dict[str, Attr] = {}
         defaults: dict[str, Attr] = {}
@@ -126,7 +132,7 @@ class SubgraphReader:
         refs = tuple([None if number < 0 else self._value(number) for number in self._numbers(operator, "Inputs")])
         while refs and refs[-1] is None:
             refs = refs[:-1]
-        ports = tuple([self._tensor(number).port() for number in results if number >= 0])
+        ports = tuple([self._tensor(number).port() for number in self.numbers[label]])
         self._nodes.append(ForeignNode(label, self._codes.names[code], refs, ports, attrs=attrs, defaults=defaults, bodies=bodies))
 
     def _bodies(self, attrs: dict[str, Attr], defaults: dict[str, Attr]) -> dict[str, str]:
@@ -172,6 +178,7 @@ class SubgraphReader:
         label = self._unused(tensor.name or "constant")
         op, kind = (VARIABLE, "buffer") if tensor.is_variable else (CONSTANT, "constant")
         self._nodes.append(ForeignNode(label, op, outputs=(tensor.port(),), weight=tensor.weight(), kind=kind))
+        self.numbers[label] = [number]
         self._values[number] = (label, 0)
         return self._values[number]
 

@@ -54,7 +54,9 @@ def quantised(model: Any) -> bytes:
 
 def main() -> None:
     """Write the files."""
-    (FILES / "quantised.tflite").write_bytes(quantised(network()))
+    model = network()
+    (FILES / "floating.tflite").write_bytes(tf.lite.TFLiteConverter.from_keras_model(model).convert())
+    (FILES / "quantised.tflite").write_bytes(quantised(model))
     module = Looping()
     converter = tf.lite.TFLiteConverter.from_concrete_functions([module.forward.get_concrete_function()], module)
     converter.experimental_enable_resource_variables = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import GraphError
+from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.frontends.foreign import ForeignGraph
 from graphcore.frontends.sources import open_source
 from widgets import to_outline
@@ -105,6 +106,13 @@ def test_a_quantised_network_shows_its_layers() -> None:
     outline = to_outline(gc.load(FILES / "quantised.tflite"))
     assert "conv_0_1/ (3 nodes)" in outline
     assert "FULLY_CONNECTED" in outline
+
+
+def test_a_run_without_an_interpreter_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ai_edge_litert.interpreter", "tensorflow.lite", "tflite_runtime.interpreter"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(FailedPreconditionError, match="pip install ai-edge-litert"):
+        gc.compare_runs(FILES / "quantised.tflite", FILES / "floating.tflite", np.zeros((1, 8, 8, 1), np.float32))
 
 
 def test_a_cut_off_model_is_an_error_that_names_the_file(tmp_path: Path) -> None:
