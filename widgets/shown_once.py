@@ -104,7 +104,7 @@ class Place:
 
 
 def page_bundle(graph: Graph, title: str) -> dict[str, str]:
-    """The page of a graph as MIME data: a frame that needs no network and no kernel, and for terminals its outline."""
+    """The page of a graph as MIME data: a frame that needs no network and no kernel, and an outline."""
     return {"text/html": page_within(to_html(graph, title=title), title), "text/plain": to_outline(as_scene(graph, title=title))}
 
 

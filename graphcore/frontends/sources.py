@@ -6,7 +6,7 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,8 @@ from graphcore.frontends.looks import looks_like
 from graphcore.support.files import checked_path, is_file, is_folder, open_file
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from graphcore.frontends.foreign import ForeignGraph
 
 ENTRY_POINTS: Final = "graphloupe.frontends"
@@ -27,14 +29,14 @@ MAX_MEMBERS: Final = 100_000
 """The most members of an archive that are looked at."""
 
 _MODULES: Final = (
-    "torch_call",
-    "jax_call",
     "onnx_model",
-    "torch_objects",
     "torch_program",
     "torch_script",
     "torch_weights",
     "tflite_model",
+    "torch_call",
+    "jax_call",
+    "torch_objects",
     "keras_config",
     "jaxpr",
     "openvino_model",
@@ -48,21 +50,27 @@ _MODULES: Final = (
 _TENSORFLOW: Final = "TensorFlow graph (GraphDef .pb, .pbtxt, .json; MetaGraphDef .meta; SavedModel folder; gzipped ones; TensorBoard event file or log folder)"
 
 
-@cache
-def frontends() -> tuple[Frontend, ...]:
-    """All frontends: those of this package, then those of other packages by name.
-
-    A frontend of another package that cannot be imported is left out, and said on the error stream.
-    """
+def frontends() -> Iterator[Frontend]:
+    """Import and yield the frontends of this package one by one, then those of other packages."""
     package = __name__.rpartition(".")[0]
-    own = [cast("Frontend", import_module(f"{package}.{name}")) for name in _MODULES]
-    return (*own, *_of_other_packages())
+    for name in _MODULES:
+        yield cast("Frontend", import_module(f"{package}.{name}"))
+    yield from frontends_of_other_packages()
 
 
-def _of_other_packages() -> Iterator[Frontend]:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - it loads a mail library, which only the first opened file needs
+@cache
+def frontends_of_other_packages() -> tuple[Frontend, ...]:
+    """The frontends of other packages, by name.
 
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+    One that cannot be imported is left out, and said on the error stream.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - it loads a mail library, which only few sources need
+
+    return tuple(_loaded(sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name)))
+
+
+def _loaded(points: Iterable[EntryPoint]) -> Iterator[Frontend]:
+    for point in points:
         try:
             yield point.load()
         except Exception as error:  # noqa: BLE001 - another package must not keep this one from opening files

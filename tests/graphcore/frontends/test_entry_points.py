@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import graphcore as gc
-from graphcore.frontends.sources import frontends, kinds
+from graphcore.frontends.sources import frontends_of_other_packages, kinds
 
 GUIDE = (Path(__file__).parents[3] / "notebooks" / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
 
@@ -19,9 +19,9 @@ GUIDE = (Path(__file__).parents[3] / "notebooks" / "docs" / "howto" / "extend.md
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of packages that are installed."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    frontends.cache_clear()
+    frontends_of_other_packages.cache_clear()
     yield tmp_path
-    frontends.cache_clear()
+    frontends_of_other_packages.cache_clear()
     sys.modules.pop("my_chains", None)
 
 
