@@ -35,7 +35,7 @@ AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 # Compiled modules are kept, whatever the user's setting: hundreds of processes of the tests import the same ones.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help lab test slow unit lowest lowest-environment bench bench-views bench-gpu gpu-wheels oracle graders frameworks fuzz op-index lint format types front notebooks course docs wheel clean
+.PHONY: help lab test slow unit lowest lowest-environment bench bench-views bench-gpu gpu-wheels oracle graders frameworks fuzz op-index lint format types front notebooks course docs wheel newcomer clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -167,6 +167,9 @@ front: $(VENV)/.dev ## Check and test the viewer; fail when the committed build 
 
 wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, use it there
 	$(BIN)/python tests/support/tools/wheel_smoke.py
+
+newcomer: $(BIN)/python ## Walk the README's three ways in, each from an empty environment
+	$(BIN)/python -m tests.support.tools.newcomer $(ARGS)
 
 clean: ## Remove environments and everything generated
 	rm -rf $(VENV) $(ORACLE_VENV) $(GRADERS_VENV) $(FRAMEWORKS_VENV) $(DOCS_VENV) $(LOWEST_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules

@@ -199,6 +199,8 @@ CHINESE: Final[dict[str, str]] = {
     "No request": "不指定",
     "{count} of them with errors": "其中 {count} 个有错误",
     "and {count} more": "另有 {count} 个",
+    "and {count} more consumers": "另有 {count} 个使用者",
+    "not used": "未使用",
     "unknown place": "位置未知",
     "line {number}": "第 {number} 行",
     "differentiates": "求导的节点:",

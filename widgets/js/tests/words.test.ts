@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { speak, word, wordsOfCounts } from "../src/scene/words";
+import { inWords, speak, word } from "../src/scene/words";
 import { inspection, node, Page, SAMPLE, scene } from "./support";
 
 afterEach(() => speak(""));
@@ -39,9 +39,9 @@ test("fields are filled in, and an unknown word stays", () => {
   expect(word("Legend")).toBe("Legend");
 });
 
-test("the counts of a picture are said in the chosen language, and a title or a note stays", () => {
-  const summary = "1,204 nodes in 12 boxes, 1 with errors, 3 edges, one note";
-  expect(wordsOfCounts(summary)).toBe(summary);
+test("phrases of the compiler are said in the chosen language, and other text stays", () => {
+  const summary = "1,204 nodes in 12 boxes, 1 with errors, 3 edges, one note, input 3";
+  expect(inWords(summary)).toBe(summary);
   speak("zh");
-  expect(wordsOfCounts(summary)).toBe("12 个方框内的 1,204 个节点,1 个有错误,3 条边,one note");
+  expect(inWords(summary)).toBe("12 个方框内的 1,204 个节点,1 个有错误,3 条边,one note,输入 3");
 });

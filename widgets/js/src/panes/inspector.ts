@@ -17,7 +17,7 @@ import type {
   WhyStep,
 } from "../scene/generated";
 import type { Highlighted, Way } from "../scene/trace";
-import { word } from "../scene/words";
+import { inWords, word } from "../scene/words";
 import { ICONS } from "../style/icons";
 import { codeFigure } from "./code";
 import { type AskForValues, ValuesPane } from "./values";
@@ -374,7 +374,7 @@ export class Inspector {
           ? h("span", { class: "gl-type" }, [row.dtype, row.shape].filter(Boolean).join(" "))
           : null,
         row.tensor || row.node ? this.#link(row.tensor || row.node, row.node) : null,
-        row.note ? h("span", { class: "gl-note" }, row.note) : null,
+        row.note ? h("span", { class: "gl-note" }, inWords(row.note)) : null,
         row.error ? h("span", { class: "gl-error-text" }, row.error) : null,
       ),
     );

@@ -4,7 +4,7 @@ import { h } from "../dom";
 import { isDifference } from "../scene/differences";
 import { MAX_BOXES, type Scene, type SceneMessage } from "../scene/generated";
 import { shown } from "../scene/shown";
-import { word, wordsOfCounts } from "../scene/words";
+import { inWords, word } from "../scene/words";
 import type { Notebook } from "../shell/notebook";
 
 const inNodes = (count: number): string =>
@@ -51,7 +51,7 @@ export class Status {
     if (this.#end) this.fail(this.#end);
     else
       this.say(
-        [title, isDifference(scene) && !this.isOfPage ? word("Esc shows the graph again") : "", wordsOfCounts(summary)]
+        [title, isDifference(scene) && !this.isOfPage ? word("Esc shows the graph again") : "", inWords(summary)]
           .filter(Boolean)
           .join(" · "),
       );

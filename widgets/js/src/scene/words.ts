@@ -18,8 +18,8 @@ export function word(text: string, fields: Readonly<Record<string, string | numb
   return said.replace(/\{(\w+)\}/g, (whole, name: string) => String(fields[name] ?? whole));
 }
 
-/** The counts of a picture as scenes have them. */
-const COUNTS = [
+/** What the compiler of scenes says, which knows no language. */
+const PHRASES = [
   "1 node",
   "{count} nodes",
   "{count} nodes in {boxes} boxes",
@@ -31,18 +31,21 @@ const COUNTS = [
   "{count} gradient nodes",
   "{count} new",
   "{count} from failed cells",
+  "input {number}",
+  "not used",
+  "and {count} more consumers",
 ] as const;
 
-/** A list of counts, such as `12 nodes in 3 boxes, 4 edges`, in the chosen language; what is no count stays. */
-export function wordsOfCounts(summary: string): string {
-  return summary.split(", ").map(wordsOfCount).join(word(", "));
+/** Phrases of the compiler, such as `12 nodes in 3 boxes, 4 edges`, in the chosen language; other text stays. */
+export function inWords(text: string): string {
+  return text.split(", ").map(phraseInWords).join(word(", "));
 }
 
-function wordsOfCount(part: string): string {
-  for (const text of COUNTS) {
-    const pattern = text.replace(/\{(\w+)\}/g, "(?<$1>[\\d,]+)");
-    const match = new RegExp(`^${pattern}$`).exec(part);
-    if (match) return word(text, match.groups);
+function phraseInWords(text: string): string {
+  for (const phrase of PHRASES) {
+    const pattern = phrase.replace(/\{(\w+)\}/g, "(?<$1>[\\d,]+)");
+    const match = new RegExp(`^${pattern}$`).exec(text);
+    if (match) return word(phrase, match.groups);
   }
-  return part;
+  return text;
 }
