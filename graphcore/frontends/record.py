@@ -105,6 +105,12 @@ class ForeignRecord:
             lines.append(("source", "note", foreign.doc))
         return lines
 
+    @property
+    def device_words(self) -> str:
+        """The words about devices where no node is on one that is named."""
+        device = self.source.facts.get("device")
+        return f"All tensors in the {self.source.kind} are on {device}" if device else f"No device is named in the {self.source.kind}"
+
     @cached_property
     def is_quantized(self) -> bool:
         """True iff the source says a scale for some tensor."""

@@ -93,7 +93,10 @@ def test_tensors_of_torch_on_several_devices_have_them_and_the_copies() -> None:
     words = devices(call, torch.zeros(4, 3))
     assert (words["relu"], words["module/linear"]) == ("cpu", "meta")
     assert copies(call, torch.zeros(4, 3)) == ["48 bytes"]
-    assert set(devices(torch.nn.Linear(3, 2), torch.zeros(4, 3)).values()) <= {"no device requested"}
+    assert not devices(torch.nn.Linear(3, 2), torch.zeros(4, 3))
+    graph = gc.from_source(Call(torch.nn.Linear(3, 2), (torch.zeros(4, 3),), {}))
+    assert isinstance(graph, gc.Graph)
+    assert "All tensors in the PyTorch call are on cpu" in {lens.note for lens in build_scene(graph).lenses}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -255,3 +256,27 @@ def test_devices_keep_their_colours_when_boxes_open(graph: gc.Graph) -> None:
     ]
     assert colours[0] == colours[1]
     assert len(scenes[1].nodes) > len(closed_scene.nodes)
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("quantised.tflite", "No device is named in the TensorFlow Lite model"),
+        ("vit.onnx.gz", "No device is named in the ONNX model"),
+        ("net.pt2", "All tensors in the PyTorch exported program are on cpu"),
+    ],
+)
+def test_a_model_without_devices_says_what_its_source_tells_of_them(name: str, note: str) -> None:
+    graph = gc.from_source(Path(__file__).parents[1] / "data" / "frontends" / name)
+    assert isinstance(graph, gc.Graph)
+    (lens,) = [lens for lens in build_scene(graph).lenses if lens.name == "devices"]
+    assert (lens.note, lens.legend) == (note, [])
+
+
+def test_nodes_of_a_model_beside_those_with_devices_have_none_that_is_named() -> None:
+    graph = gc.from_source(Path(__file__).parents[1] / "data" / "frontends" / "quantised.tflite")
+    assert isinstance(graph, gc.Graph)
+    next(node for node in graph.op_nodes() if node.op == "tfl.CONV_2D").assigned_device = "NPU"
+    texts = [box.lenses["devices"].text for box in build_scene(graph).nodes if "devices" in box.lenses]
+    assert any("no device named" in text for text in texts)
+    assert not any("requested" in text for text in texts)

@@ -188,10 +188,12 @@ def graph_of(call: Call, made: Recording) -> ForeignGraph:
     outputs: list[InputRef] = [recorder.ref(tensor) for tensor in tensors_of(made.result)]
     origins = AxisOrigins(recorder.nodes, Constructors(made.roots).words)
     nodes = [_failed(node, recorder.failure, said, origins) if node.name == recorder.failed else node for node in recorder.nodes]
-    nodes = with_devices(nodes, recorder.tensors)
+    nodes, device = with_devices(nodes, recorder.tensors)
     main = ForeignFunction("main", outputs=tuple(outputs), output_names=("",) * len(outputs), nodes=placed_states(nodes))
     main.inputs = tuple([node.outputs[0] for node in nodes if node.kind == "input"])
     graph = ForeignGraph("PyTorch call", main, producer=f"PyTorch {torch.__version__}", name=name_of_call(call))
+    if device:
+        graph.facts["device"] = device
     if said:
         graph.notes.append(f"The call failed: {said}")
     graph.notes += recorder.decisions.notes()

@@ -73,21 +73,25 @@ def _dim(placement: Any) -> str:
     return str(getattr(placement, "dim", getattr(placement, "reduce_op", "")))
 
 
-def with_devices(nodes: Iterable[ForeignNode], tensors: Mapping[tuple[str, int], Any]) -> list[ForeignNode]:
+def with_devices(nodes: Iterable[ForeignNode], tensors: Mapping[tuple[str, int], Any]) -> tuple[list[ForeignNode], str]:
     """The nodes with the devices or shardings of their tensors, where they are not all on one device.
 
     Args:
         nodes: the nodes.
         tensors: the outputs, by the name of the node and their number.
+
+    Returns:
+        The nodes, and the device that all tensors are on, "" if there is no such one.
     """
     devices: dict[str, dict[str, None]] = {}
     for (name, _), tensor in tensors.items():
         words = device_words(tensor)
         if words:
             devices.setdefault(name, {})[words] = None
-    if len({words for several in devices.values() for words in several}) < 2:
-        return list(nodes)
-    return [replace(node, device="; ".join(devices.get(node.name, {}))) for node in nodes]
+    named = {words for several in devices.values() for words in several}
+    if len(named) < 2:
+        return list(nodes), "".join(named)
+    return [replace(node, device="; ".join(devices.get(node.name, {}))) for node in nodes], ""
 
 
 def _has_shape(value: Any) -> bool:

@@ -156,6 +156,7 @@ class Writer:
         written = [space for space in self.spaces if space is not None]
         recorded, valued = recorded_times(self.graph), recorded_values(self.graph)
         infos, signatures = self.tables.tensors()
+        foreign = foreign_of(self.graph)
         head = PageHead(
             spaces=[head for head, _ in written],
             infos=infos,
@@ -169,6 +170,7 @@ class Writer:
             times=None if recorded is None else recorded.times,
             values=None if valued is None else valued.values,
             overlays=overlays_of(self.graph),
+            device_words="" if foreign is None else foreign.device_words,
         )
         return PageData(head, list(self.tables.texts), list(self.tables.sources), [columns for _, columns in written])
 

@@ -279,6 +279,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
         timelines: the timelines of a saved picture; those of pages are beside the data.
         values: its values, None if they were not recorded.
         overlays: numbers of the user.
+        device_words: the words of a model of another framework about devices, "" for graphs of this library.
     """
 
     spaces: list[SpaceHead]
@@ -294,6 +295,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     timelines: list[StepTimeline] = []
     values: RunValues | None = None
     overlays: list[Overlay] = []
+    device_words: str = ""
 
 
 class GraphChange(msgspec.Struct, frozen=True, kw_only=True):

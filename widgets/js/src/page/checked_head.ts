@@ -166,6 +166,7 @@ export function headFields(infos: number): Readonly<Record<Exclude<keyof PageHea
     auto_boxes: within(0, MOST_BOXES),
     times: maybe(times),
     overlays: sinceLater(list(overlay)),
+    device_words: sinceLater(text),
     timelines: list(timeline),
     values: maybe(values),
   };

@@ -45,7 +45,7 @@ interface ByClass {
 
 /** All lenses for these boxes, including empty ones. */
 export function allLenses(boxes: readonly Box[], whole: Space, dimensions: Dimensions): LensView[] {
-  const { own_lenses: own } = whole.data.head;
+  const { own_lenses: own, device_words: words } = whole.data.head;
   const text =
     (column: "functions" | "cells"): Classify =>
     ({ space }, node) =>
@@ -55,8 +55,8 @@ export function allLenses(boxes: readonly Box[], whole: Space, dimensions: Dimen
     shapes(boxes, dimensions),
     byClass("devices", "Devices", boxes, deviceOf, {
       words: deviceWords,
-      rest: "no device requested",
-      empty: "No node asks for a device",
+      rest: words ? "no device named" : "no device requested",
+      empty: words || "No node asks for a device",
       several: "several devices",
       first: devicesOf(whole),
     }),

@@ -1418,6 +1418,7 @@ export interface GradientText {
  * timelines: the timelines of a saved picture; those of pages are beside the data.
  * values: its values, None if they were not recorded.
  * overlays: numbers of the user.
+ * device_words: the words of a model of another framework about devices, "" for graphs of this library.
  */
 export interface PageHead {
   readonly spaces: readonly SpaceHead[];
@@ -1433,6 +1434,7 @@ export interface PageHead {
   readonly timelines: readonly StepTimeline[];
   readonly values: RunValues | null;
   readonly overlays: readonly Overlay[];
+  readonly device_words: string;
 }
 
 /**
