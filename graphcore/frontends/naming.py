@@ -151,27 +151,31 @@ def _place_helpers(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) 
 
 
 def _place_weights(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) -> None:
-    """Move tensors without a scope into the scope of all nodes that take them."""
-    waiting = {
-        node.name: number for number, node in enumerate(nodes) if node.kind in WEIGHTS and not placed[number][0] and not node.modules
-    }
+    """Move tensors into the scope of all nodes that take them, if their names give none, or one that others take them from.
+
+    Converters keep one of equal tensors, under the name of any of the nodes that take it.
+    """
+    waiting = {node.name: number for number, node in enumerate(nodes) if node.kind in WEIGHTS and not node.modules}
     if not waiting:
         return
-    used: dict[int, list[str] | None] = {}
+    used: dict[int, list[str]] = {}
     for number, node in enumerate(nodes):
         for ref in node.inputs:
             place = None if ref is None else waiting.get(ref[0])
             if place is not None:
                 used[place] = _shared(used[place], placed[number][0]) if place in used else placed[number][0].split("/")
     for place, parts in used.items():
-        scope = "/".join(parts or ())
-        if scope:
+        own, leaf = placed[place]
+        scope = "/".join(parts)
+        if not own and scope:
             placed[place] = scope, _short(nodes[place].name)
+        elif own and not f"{scope}/".startswith(f"{own}/"):
+            placed[place] = scope, leaf
 
 
-def _shared(parts: list[str] | None, path: str) -> list[str]:
+def _shared(parts: list[str], path: str) -> list[str]:
     shared = []
-    for one, other in zip(parts or (), path.split("/"), strict=False):
+    for one, other in zip(parts, path.split("/"), strict=False):
         if one != other:
             break
         shared.append(one)

@@ -360,6 +360,41 @@ def test_blocks_of_one_list_that_differ_in_turn_are_one_repeat() -> None:
     assert repeats(pictured(b.done(x))) == [("layers Layer", 6)]
 
 
+def test_layers_whose_names_a_converter_numbers_twice_are_one_repeat() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for layer in range(4):
+        number = "_1" if layer == 0 else f"_{layer}_2"
+        for place, name in enumerate(("attention", "norm", "dense")):
+            for op in ("f.MatMul", "f.Tanh", "f.Gelu", "f.Sin", "f.Exp")[place:]:
+                kind = f"net/{name}{number}/n{len(b.nodes)}"
+                x = b.add(op, x, b.weight(f"{kind}/w", WIDTH, WIDTH), name=kind)
+    assert [count for _, count in repeats(pictured(b.done(x)))] == [4]
+
+
+def test_weights_named_after_one_of_their_layers_do_not_hold_layers_together() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    scale = b.weight("net/norm_3/ones", WIDTH)
+    for layer in range(4):
+        for place, name in enumerate(("attention", "norm", "dense")):
+            for op in ("f.MatMul", "f.Tanh", "f.Gelu", "f.Sin", "f.Exp")[place:]:
+                kind = f"net/{name}_{layer}/n{len(b.nodes)}"
+                x = b.add(op, x, scale if name == "norm" else b.weight(f"{kind}/w", WIDTH, WIDTH), name=kind)
+    assert [count for _, count in repeats(pictured(b.done(x)))] == [4]
+
+
+@pytest.mark.parametrize("word", ["vision", "text"])
+def test_an_input_that_is_named_like_a_module_lies_beside_it(word: str) -> None:
+    b = Builder()
+    ends = []
+    for name in ("text", "vision"):
+        x = b.add("f.Input", name=name)
+        ends.append(blocks(b, x, f"{name}.layers", "Layer", 4, (ModuleCall(name, "Tower"),)))
+    scene = pictured(b.done(b.add("f.MatMul", *ends)))
+    assert [node.group for node in scene.nodes if node.id == word] == [""]
+
+
 def test_two_towers_of_other_classes_are_not_one_repeat() -> None:
     b = Builder()
     root = (ModuleCall("model", "Model"),)

@@ -8,8 +8,8 @@ import { isPlumbing } from "./serving";
 
 /** The number of a module among those of a list. */
 const NUMBER = /[._]?\d+$/;
-/** The number of a module, and a letter: `inception3b`. */
-const MEMBER = /[._]?\d+[a-z]?$/;
+/** The numbers of a module, and their letters: `inception3b`, `multi_head_attention_1_2`. */
+const MEMBER = /([._]?\d+[a-z]?)+$/;
 /** The number of a module in a list that counts its modules. */
 const LISTED = /\.\d+$/;
 /** The scope of a module that has only a number, as its list has: `features.2.0`. */

@@ -1,5 +1,5 @@
 // Name scopes and calls: the parts of a graph that names and functions form.
-import { callsFunctions, type GraphNode, isForeign, isParameter } from "../structure";
+import { callsFunctions, type GraphNode, isEnd, isForeign, isParameter } from "../structure";
 import type { CallBody, GraphData, Opener } from "./calls";
 import { chainLabel, countSlashes, parentsOf, scopeOf } from "./chains";
 import { anyLeadsTo, Fold, Group, nodesOf, type Part, structured, Thing, totalOf } from "./folds";
@@ -216,7 +216,8 @@ export class Scope extends Fold {
     const { opener } = this.around;
     for (const [path, scope] of this.scopes) {
       const main = this.nodes.get(path);
-      if (!main) {
+      // An input of another framework has no part in the module that takes it, whatever its name.
+      if (!main || (isEnd(main) && isForeign(main))) {
         parts.push(alone(scope));
         continue;
       }
