@@ -148,3 +148,12 @@ def test_what_is_no_expression_is_refused_in_its_own_words(shell: NotebookShell,
     pytest.importorskip("torch")
     assert shell.run(TORCH, "a").success
     assert says in str(shell.run(f"%graph {line}", "b").error_in_exec)
+
+
+def test_why_grad_explains_an_expression_of_operators(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(TORCH, "a").success
+    result = shell.run("%why grad F.mse_loss(model(x).detach(), y) + 0.1 * model[2].bias.sum() model[0].weight", "b")
+    assert result.success, result.error_in_exec
+    assert "'detach' is .detach(), which ends gradients" in repr(result.result)
+    assert "detach -> mse_loss -> add" in repr(result.result)

@@ -72,7 +72,7 @@ class GradientRecorder(Recorder):
         self._claimed: dict[str, list[Any]] = {}
         self._made: set[int] = set()
         self._disabled_at: tuple[SourceFrame, ...] = ()
-        self._first = _next_number()
+        self._first = next_number()
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function on copies, and write down what autograd makes of it."""
@@ -174,7 +174,7 @@ def is_custom(function: Any) -> bool:
     return hasattr(type(function), "_forward_cls")
 
 
-def _next_number() -> int:
+def next_number() -> int:
     """The number that the next function of a backward pass gets in this thread."""
     with torch.enable_grad():
         number: int = (torch.zeros((), requires_grad=True) * 1).grad_fn._sequence_nr()

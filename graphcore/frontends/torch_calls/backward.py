@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from graphcore.frontends.foreign import ForeignNode, InputRef, ModuleCall, Port
-from graphcore.frontends.torch_calls.autograd import GradientRecorder, is_custom, is_end
+from graphcore.frontends.torch_calls.autograd import CallFacts, is_custom, is_end
 from graphcore.frontends.torch_calls.recording import torch
 from graphcore.frontends.torch_reader.objects import port_of, sizes_of, word_of
+from graphcore.frontends.unique_names import UniqueNames
 
 _SCOPE: Final = (ModuleCall("gradients"), ModuleCall(""))
 _MODIFIED: Final = "modified by an inplace operation"
@@ -25,6 +26,29 @@ class Failure:
 
     said: str
     node: str
+
+
+class FollowsGradients(Protocol):
+    """A record of calls that says which of them made the functions of the backward pass.
+
+    Attributes:
+        nodes: the calls, with what they take.
+        names: the names of nodes.
+        facts: by the names of nodes what autograd does with them, as far as it is noted.
+    """
+
+    nodes: list[ForeignNode]
+    names: UniqueNames
+    facts: dict[str, CallFacts]
+
+    def ref(self, tensor: Any) -> tuple[str, int]:
+        """The node and output that a tensor comes from."""
+
+    def owner(self, function: Any) -> str:
+        """The node that made a function, "" if it is not known; the leaf tensor where a gradient ends."""
+
+    def claim_result(self, tensor: Any) -> None:
+        """Note that the node behind a tensor made the functions without an owner."""
 
 
 class Backward:
@@ -44,7 +68,7 @@ class Backward:
         notes: sentences for the reader.
     """
 
-    def __init__(self, recorder: GradientRecorder, results: Sequence[Any]) -> None:
+    def __init__(self, recorder: FollowsGradients, results: Sequence[Any]) -> None:
         self.nodes: list[ForeignNode] = []
         self.notes: list[str] = []
         self.arriving: dict[Slot, tuple[str, int]] = {}
@@ -121,7 +145,7 @@ class Backward:
             self.notes.append("The result is no single number: the gradients are those of the sum of its elements.")
 
     def _add_seed(self, tensor: Any) -> None:
-        owner = self._recorder.owners[tensor.grad_fn]
+        owner = self._recorder.owner(tensor.grad_fn)
         name = self._node("ones_like", "torch.ones_like", owner, "seed", (self._recorder.ref(tensor),), (port_of("", tensor),))
         self.seeds.append((tensor, name))
         self._inputs.setdefault((tensor.grad_fn, tensor.output_nr), []).append((name, 0))

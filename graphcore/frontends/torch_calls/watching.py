@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import get_ident
@@ -10,10 +11,14 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from graphcore.frontends.foreign import ForeignNode, ModuleCall
+from graphcore.frontends.torch_calls.autograd import CallFacts, is_end, next_number
+from graphcore.frontends.torch_calls.backward import Backward, remove_all
 from graphcore.frontends.torch_calls.failures import Failure
+from graphcore.frontends.torch_calls.higher_order import turns_of
 from graphcore.frontends.torch_calls.keeping import Kept, is_lazy
 from graphcore.frontends.torch_calls.opening import body_of
 from graphcore.frontends.torch_calls.recording import Recorder, is_quiet, tensors_of, title_of, torch
+from graphcore.frontends.torch_calls.watched_backward import give_gradients, watch
 from graphcore.frontends.torch_reader.objects import port_of
 from graphcore.frontends.unique_names import UniqueNames
 
@@ -41,6 +46,10 @@ class WatchedRecorder(Recorder):
         self._begun: list[int] = []
         self._roots = UniqueNames()
         self._objects: list[Any] = []
+        self._makers: dict[int, str] = {}
+        self._numbers: list[int] = []
+        self._first = next_number()
+        self.facts: dict[str, CallFacts] = {}
 
     def name_module(self, module: Any, name: str) -> None:
         """Give a module, its parts and its tensors their paths, below `name`."""
@@ -87,6 +96,8 @@ class WatchedRecorder(Recorder):
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
         self._saved.before(func, args, kwargs)
+        if name == "backward" and isinstance(args[0], torch.Tensor) and args[0].grad_fn is not None:
+            return self._differentiated(func, args, kwargs)
         taken = tensors_of([*args, *kwargs.values()])
         if any(map(is_lazy, taken)):
             return func(*args, **kwargs)
@@ -94,7 +105,7 @@ class WatchedRecorder(Recorder):
             return self._read(func, args, kwargs)
         for tensor in taken:
             self.ref(tensor)  # a state is recorded before the operation may change it
-        body = body_of(func)
+        body = turns_of(func, args, kwargs) or body_of(func)
         self._dropped = ""
         start = perf_counter_ns()
         try:
@@ -109,6 +120,43 @@ class WatchedRecorder(Recorder):
         if any(id(output) not in self._made_within for output in outputs):
             self._finish(self._call(func, args, kwargs, outputs), start, outputs)
         self._made_within = set()
+        return result
+
+    def owner(self, function: Any) -> str:
+        """The node that made a function of the backward pass, "" if it is not known.
+
+        Of the functions that one call makes the last is that of its result: its number is the next known one.
+        """
+        if is_end(function):
+            return str(self.ref(function.variable)[0])
+        if len(self._numbers) != len(self._makers):
+            self._numbers = sorted(self._makers)
+        number = function._sequence_nr()
+        place = bisect_left(self._numbers, number)
+        return self._makers[self._numbers[place]] if number >= self._first and place < len(self._numbers) else ""
+
+    def claim_result(self, tensor: Any) -> None:
+        """Nothing to note: functions are known by their numbers."""
+
+    def _differentiated(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a backward pass, and write its functions down with the gradients that they give."""
+        backward = Backward(self, args[:1])
+        self.nodes += backward.nodes
+        handles = watch(backward, self._record, kwargs.get("gradient", args[1] if len(args) > 1 else None))
+        try:
+            result = func(*args, **kwargs)
+        except Exception as error:
+            self.failed = self._call(func, args, kwargs, None)
+            self.failure = Failure(title_of(func), args, kwargs, error)
+            self._record.begin(self.failed)
+            raise
+        finally:
+            remove_all(handles)
+        leaves = backward.leaves()
+        give_gradients(backward, [leaf.grad for leaf in leaves], self._record)
+        for function in [function for function in backward.order if is_end(function)]:
+            if function.variable.grad is not None:
+                self._note_origin(function.variable.grad, backward.node_of[function], 0)
         return result
 
     def _drop_single(self, first: int, kept: int) -> bool:
@@ -145,6 +193,10 @@ class WatchedRecorder(Recorder):
             self._record.ran(name, start, outputs)
             for tensor in outputs:
                 self._hold(name, tensor)
+        for function in [tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None]:
+            number = function._sequence_nr()
+            if self._makers.get(number, dropped) == dropped:
+                self._makers[number] = name
         self._last = name, ids
 
     def _hold(self, name: str, tensor: Any) -> None:
@@ -178,10 +230,13 @@ class WatchedRecorder(Recorder):
         self.nodes.append(node)
         for place, tensor in enumerate(tensors):
             self._kept.append((id(tensor), self._refs.get(id(tensor))))
-            self._refs[id(tensor)] = node.name, place
-            self._alive[id(tensor)] = weakref.ref(tensor, partial(self._forget, id(tensor)))
+            self._note_origin(tensor, node.name, place)
         if node.kind != "op":
             self._record.give(node.name, tensors)
+
+    def _note_origin(self, tensor: Any, name: str, place: int) -> None:
+        self._refs[id(tensor)] = name, place
+        self._alive[id(tensor)] = weakref.ref(tensor, partial(self._forget, id(tensor)))
 
     def _forget(self, key: int, ref: weakref.ref[Any]) -> None:
         """A tensor is gone; another one may get its id."""
