@@ -213,6 +213,7 @@ def is_task(op: str) -> bool:
     return op.startswith(_TASKS)
 
 
+@lru_cache(maxsize=8192)
 def draws_at_random(op: str) -> bool:
     """True for an op whose results are random."""
     return _RANDOM.search(plain_op(op).lower()) is not None

@@ -33,7 +33,10 @@ def gather_constants(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]
     Returns:
         The new paths of scopes that are moved, by the old ones.
     """
-    fixed = _shared_ones(nodes, _derived(nodes, {"constant"}))
+    derived = _derived(nodes, {"constant"})
+    if len(derived) < FEW:
+        return {}
+    fixed = _shared_ones(nodes, derived)
     here = Counter([placed[number][0] for number in fixed])
     everything = Counter([placed[number][0] for number, node in enumerate(nodes) if node.kind == "op"])
     inner = {scope for scope, _ in placed}

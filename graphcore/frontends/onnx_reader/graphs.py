@@ -23,6 +23,7 @@ INPUT: Final = "onnx.Input"
 _ROLES: Final = {"then_branch": "then", "else_branch": "else", "body": "body"}
 _MAX_DEPTH: Final = 60
 _STANDARD: Final = ("", "ai.onnx")
+_TEXT: Final = frozenset({str})
 
 
 class ModelReader:
@@ -148,21 +149,13 @@ class GraphReader:
         results = [self._resolve(value) if value else None for value in outputs]
         self.nodes[len(self.inputs) : len(self.inputs)] = self._captured
         _require_texts([name, doc, *outputs])
-        for foreign_node in self.nodes:
-            _require_texts(
-                [
-                    foreign_node.name,
-                    foreign_node.op,
-                    foreign_node.doc,
-                    *foreign_node.input_names,
-                    *foreign_node.attrs,
-                    *foreign_node.defaults,
-                ]
-            )
-            for port in foreign_node.outputs:
-                _require_texts(
-                    [port.name, port.dtype, *[size for size in port.shape or () if size is not None and not isinstance(size, int)]]
-                )
+        for made in self.nodes:
+            texts: list[object] = [made.name, made.op, made.doc, *made.input_names, *made.attrs, *made.defaults]
+            for port in made.outputs:
+                texts += (port.name, port.dtype)
+                if port.shape:
+                    texts += [size for size in port.shape if type(size) is not int and size is not None]
+            _require_texts(texts)
         inputs = (*self.inputs, *[node.outputs[0] for node in self._captured])
         return ForeignFunction(name, inputs, tuple(results), tuple(outputs), self.nodes, doc)
 
@@ -187,16 +180,16 @@ class GraphReader:
     def _read_node(self, node: Any, notes: dict[str, str]) -> None:
         reader = self.reader
         domain, op = node.domain, node.op_type
-        metadata = {entry.key: entry.value for entry in node.metadata_props} if len(node.metadata_props) else {}
-        attr_names = [attribute.name for attribute in node.attribute]
-        _require_texts([node.name, domain, op, node.doc_string, *metadata, *metadata.values(), *node.output, *attr_names])
+        made, doc, attributes = list(node.output), node.doc_string, list(node.attribute)
+        metadata = {entry.key: entry.value for entry in node.metadata_props}
+        _require_texts([node.name, domain, op, doc, *metadata, *metadata.values(), *made, *[attribute.name for attribute in attributes]])
         schema = reader.schemas.of(domain, op)
         inputs = [self._resolve(name) if name else None for name in node.input]
-        attrs, graphs = reader.attributes.read(node.attribute)
+        attrs, graphs = reader.attributes.read(attributes) if attributes else ({}, {})
         bodies: dict[str, str] = {}
         arguments: dict[str, tuple[int, ...]] = {}
         names = list(schema.input_names(len(inputs)))
-        label = self._names.unique(self._label(node))
+        label = self._names.unique(self._label(node, made))
         if graphs:
             names += [""] * (len(inputs) - len(names))
             bodies, arguments = self._bodies(node, label, graphs, inputs, names)
@@ -205,7 +198,7 @@ class GraphReader:
             bodies = {**bodies, op: key}
         weight = reader.attributes.constant(node) if op == "Constant" and domain in _STANDARD else None
         outputs = []
-        for name in node.output:
+        for name in made:
             port = self.ports.get(name) or Port(name)
             quantization = notes.get(name) or quantization_of(node, self.weights)
             if weight is not None and (port.shape is None or not port.dtype):
@@ -226,10 +219,10 @@ class GraphReader:
                 arguments=arguments,
                 weight=weight,
                 kind="constant" if weight is not None else "op",
-                doc=_note(node.doc_string, metadata),
+                doc=_note(doc, metadata) if metadata else doc[:2000],
             )
         )
-        for index, name in enumerate(node.output):
+        for index, name in enumerate(made):
             if name:
                 if name in self.values:
                     raise InvalidArgumentError(
@@ -293,11 +286,11 @@ class GraphReader:
             key = f"{base}:{number}"
         return key
 
-    def _label(self, node: Any) -> str:
+    def _label(self, node: Any, outputs: Sequence[str]) -> str:
         """The name of a node; without one, the path that its first output is named by, or its op."""
         if node.name:
             return str(node.name)
-        first = next((name for name in node.output if name), "")
+        first = next(filter(None, outputs), "")
         path = first.rpartition("_output_")[0] or first
         if "/" in path:
             return path
@@ -348,9 +341,10 @@ def _require_texts(texts: Sequence[object]) -> None:
     Raises:
         InvalidArgumentError: one is no text.
     """
-    for text in texts:
-        if type(text) is not str:
-            raise InvalidArgumentError(f"The ONNX model is damaged: a name or text in it is not UTF-8: {text!r:.80}")
+    if _TEXT.issuperset(map(type, texts)):
+        return
+    wrong = next(text for text in texts if type(text) is not str)
+    raise InvalidArgumentError(f"The ONNX model is damaged: a name or text in it is not UTF-8: {wrong!r:.80}")
 
 
 def quantization_text(annotation: Any) -> str:

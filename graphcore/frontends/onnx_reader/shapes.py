@@ -18,9 +18,9 @@ def with_shapes(onnx: Any, model: Any, tensors: Tensors) -> tuple[dict[str, Port
     """The types of a model's values by name, and a sentence on what is not known."""
     graph = model.graph
     ports = {info.name: tensors.port(info.name, info.type) for info in (*graph.value_info, *graph.output)}
-    made = sum(len(node.output) for node in graph.node)
-    shaped = sum(1 for node in graph.node for name in node.output if name in ports and ports[name].shape is not None)
-    if 10 * (made - shaped) <= made:
+    made = [ports.get(name) for node in graph.node for name in node.output]
+    shapeless = sum(port is None or port.shape is None for port in made)
+    if 10 * shapeless <= len(made):
         return ports, ""
     if len(graph.node) > MAX_NODES or model.ByteSize() > MAX_BYTES:
         return ports, "The file gives few shapes, and it is too large to infer them."

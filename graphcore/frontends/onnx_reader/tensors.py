@@ -40,6 +40,7 @@ class Tensors:
         self.folder = folder
         self.data = data
         self.token = token
+        self._types: dict[bytes, tuple[str, tuple[Size, ...] | None, str]] = {}
         names = onnx.TensorProto.DataType.items()
         self.words = {number: _WORDS.get(name, self._word(name)) for name, number in names}
 
@@ -142,12 +143,19 @@ class Tensors:
         """A value with its type: a tensor, or a sequence, map or optional of some."""
         if kind is None:
             return Port(name)
+        key = kind.SerializeToString()  # the fields of a message are slow to read, and most values have one of a few types
+        if key not in self._types:
+            self._types[key] = self._type(kind)
+        return Port(name, *self._types[key])
+
+    def _type(self, kind: Any) -> tuple[str, tuple[Size, ...] | None, str]:
+        """The word of a type, the sizes, and a note."""
         which = kind.WhichOneof("value")
         if which in {"tensor_type", "sparse_tensor_type"}:
             tensor = getattr(kind, which)
             shape = self.sizes(tensor.shape) if tensor.HasField("shape") else None
-            return Port(name, self.word(tensor.elem_type), shape, "sparse" if which != "tensor_type" else "")
-        return Port(name, self.kind_text(kind, 0))
+            return self.word(tensor.elem_type), shape, "sparse" if which != "tensor_type" else ""
+        return self.kind_text(kind, 0), None, ""
 
     def kind_text(self, kind: Any, depth: int) -> str:
         """A type in words: `seq(float32)`."""
