@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +97,56 @@ def test_a_profile_of_onnx_runtime_has_the_time_of_each_node(tmp_path: Path) -> 
     times = rows(add_overlay(graph, session.end_profiling()))
     assert {node.assigned_device for node in graph.op_nodes() if node.op == "onnx.Gemm"} == {"CPUExecutionProvider"}
     assert len([name for name in times if graph.get_operation_by_name(name).op == "onnx.Gemm"]) == 5
+
+
+def xprof_table(names: dict[str, float], place: Path) -> Path:
+    """A table of XProf as its tool `hlo_stats` writes it."""
+    titles = ["Rank", "HLO op name", "Framework op name", "Total time (us)", "Total self time (us)"]
+    rows = [[rank, f"fusion.{rank}", name, 9 * time, time] for rank, (name, time) in enumerate(names.items())]
+    table = {"cols": [{"label": title} for title in titles], "rows": [{"c": [{"v": cell} for cell in row]} for row in rows]}
+    (place / "hlo_stats.json").write_text(json.dumps(table))
+    return place / "hlo_stats.json"
+
+
+def test_the_names_of_xla_are_found_on_a_picture_of_jax(tmp_path: Path) -> None:
+    jax: Any = pytest.importorskip("jax")
+
+    def network(x: Any, w: Any) -> Any:
+        with jax.named_scope("encoder"), jax.named_scope("layer"):
+            x = jax.numpy.tanh(jax.nn.relu(x @ w) + 1) @ w
+        x, _ = jax.lax.scan(lambda x, _: (jax.numpy.sin(x) @ w, None), x, None, length=3)
+        return jax.nn.silu(x).sum()
+
+    x = jax.numpy.ones([8, 8])
+    graph = gc.from_source(Call(jax.jit(network), (x, x), {}))
+    assert isinstance(graph, gc.Graph)
+    compiled = jax.jit(network).lower(x, x).compile().as_text()
+    names = dict.fromkeys(re.findall(r'op_name="(jit[^"]*)"', compiled), 2.0)
+    assert {"jit(network)/encoder/layer/jit(relu)/max", "jit(network)/while/body/closed_call/sin"} <= set(names)
+    times = rows(add_overlay(graph, xprof_table(names, tmp_path)))
+    assert sum(times.values()) == 2.0 * len(names)  # none is lost
+    computing = {node.name for node in graph.op_nodes() if node.registration.traits.role == "op" and node.op.startswith("jax.")}
+    assert set(times) == computing
+    products = "encoder/layer/dot_general", "encoder/layer/dot_general_1"
+    assert [times[name] for name in products] == [1.0, 1.0]  # one name for both
+    assert times["encoder/layer/relu"] == 2.0
+    assert times["scan"] == 2.0 * sum("/while" in name for name in names)
+    older = {"jit(network)/jit(main)/encoder/layer/tanh": 3.0, "jit(network)/jit(main)/nowhere/tanh": 4.0}
+    assert rows(add_overlay(graph, xprof_table(older, tmp_path), title="Older")) == {"encoder/layer/tanh": 3.0}
+
+
+def test_the_names_of_xla_of_a_gradient_are_found_beside_the_forward_pass(tmp_path: Path) -> None:
+    jax: Any = pytest.importorskip("jax")
+
+    def loss(w: Any, x: Any) -> Any:
+        with jax.named_scope("layer"):
+            return jax.numpy.tanh(x @ w).sum()
+
+    x = jax.numpy.ones([8, 8])
+    gradient = jax.jit(jax.grad(loss))
+    graph = gc.from_source(Call(gradient, (x, x), {}))
+    assert isinstance(graph, gc.Graph)
+    names = dict.fromkeys(re.findall(r'op_name="(jit[^"]*)"', gradient.lower(x, x).compile().as_text()), 1.0)
+    times = rows(add_overlay(graph, xprof_table(names, tmp_path)))
+    assert {"layer/dot_general", "gradients/layer/mul", "gradients/layer/transpose"} <= set(times)
+    assert sum(times.values()) == len(names)

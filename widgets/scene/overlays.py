@@ -18,6 +18,7 @@ from graphcore.runtime import Trace
 from widgets.overlays import Combine, Overlay, Scale
 from widgets.scene.lenses import lens_names
 from widgets.scene.overlay_files import Numbers, read_numbers
+from widgets.scene.overlay_jax import of_jax
 from widgets.scene.overlay_profiles import MICROSECONDS, modules_by_number, of_averages, of_trace
 from widgets.scene.run_names import split_name
 
@@ -58,7 +59,8 @@ def add_overlay(
             pandas or polars; or `gc.Costs`, for its multiply-adds; a recorded run (`graph.trace`), for the time of each node itself, or with the unit `B` for
             the bytes of its results; a profiler of PyTorch or its `key_averages()`, for the mean time of a call of each op; or the path of a
             file: a JSON object or CSV of names and numbers, a profile of ONNX Runtime, a trace in Chrome's format (of PyTorch with `with_stack=True`, for
-            the time of each module), a table of ops of XProf, or node data of Model Explorer. The number of a scope stands for all that is in it.
+            the time of each module), a table of ops of XProf (with names of JAX such as `jit(f)/layer/tanh`, too), or node data of Model Explorer. The number
+            of a scope stands for all that is in it.
             The execution providers in a profile of ONNX Runtime become the devices of the nodes.
         title: the title in the list of lenses; an overlay of the same title is replaced.
         unit: the unit of the numbers, as in `ms`; by default that of a profile.
@@ -78,8 +80,9 @@ def add_overlay(
     if name in lens_names():
         raise InvalidArgumentError(f"Required a title that is not the name of a lens, got {title!r}: there are {', '.join(lens_names())}")
     taken = _numbers(graph, numbers, unit)
-    names = _Names(graph, taken.values)
-    rows = _rows(names, taken.values)
+    values = of_jax(graph, taken.values)
+    names = _Names(graph, values)
+    rows = _rows(names, values)
     _assign(graph, {row: device for name, device in taken.devices.items() if (row := names.of(name)) is not None})
     split = [split_name(row) for row in rows]
     prefixes: dict[str, int] = {}
