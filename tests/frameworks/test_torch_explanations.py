@@ -251,6 +251,55 @@ def test_an_error_names_its_line(function: Callable[[Any], Any], line: str, said
     assert torch.equal(w, torch.ones(3))
 
 
+def by_state(net: Any) -> Any:
+    out = net(X)
+    net.state_dict()["last.weight"].mul_(0.5)
+    return out.sum()
+
+
+def by_data(net: Any) -> Any:
+    out = net(X)
+    net.last.weight.data.mul_(0.5)
+    return out.sum()
+
+
+def before_use(net: Any) -> Any:
+    with torch.no_grad():
+        net.first.weight.mul_(0.5)
+    return net(X).sum()
+
+
+def test_a_tensor_of_state_dict_is_said_to_be_another_name_of_a_parameter() -> None:
+    net = Net()
+    (cut,) = gc.explain_gradient(lambda: net(X).sum(), net.state_dict()["first.weight"]).cuts
+    assert cut.kind == "alias"
+    assert "shares its memory with 'net.first.weight'" in cut.reason
+    assert "state_dict()" in cut.reason
+
+
+def test_parameters_that_are_changed_in_place_are_named_with_the_line() -> None:
+    net = Net()
+    failed = gc.explain_gradient(lambda: by_state(net), net.first.weight)
+    (cut,) = failed.cuts
+    assert "inplace operation" in failed.error
+    assert (cut.kind, cut.source is not None and cut.source.text) == (
+        "changed in place",
+        'net.state_dict()["last.weight"].mul_(0.5)',
+    )
+    silent = gc.explain_gradient(lambda: by_data(net), net.first.weight)
+    assert silent.gradient is not None
+    (note,) = [note for note in silent.notes if "changed in place" in note]
+    assert "'net.last.weight' is changed in place by 'mul' (test_torch_explanations.py, line" in note
+    assert "net.last.weight.data.mul_(0.5)" in note
+    assert "autograd does not notice" in note
+    changed = gc.explain_gradient(lambda: before_use(net), net.first.weight)
+    assert changed.gradient is not None
+    (note,) = [note for note in changed.notes if "changed in place" in note]
+    assert "'net.first.weight' is changed in place by 'mul'" in note
+    assert "autograd does not notice" not in note
+    assert not [note for note in gc.explain_gradient(lambda: net(X).sum(), net.first.weight).notes if "in place" in note]
+
+
 def test_an_explanation_leaves_everything_as_it_was() -> None:
     net, w = Net(), torch.ones(4, requires_grad=True)
     holder = type("Holder", (), {"net": nn.BatchNorm1d(4)})()

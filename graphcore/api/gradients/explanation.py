@@ -23,7 +23,7 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: "no path", "control only", "reversed", "state", "dtype", "shape only", "resource", "not differentiable", "stop_gradient",
             "stop_gradients", "not registered", "forbidden", "inside a function", "custom gradient" or "dropped"; "not finite"
-            where a gradient becomes NaN or infinite.
+            where a gradient becomes NaN or infinite; "alias" for a tensor that shares the memory of a parameter.
         node, op, source: the responsible node and the line that made it; "" and None if there is no path at all.
         reason: the reason in words; a sentence with the node as its subject.
         path: the names of the nodes from x to y through the cut; omitted after a million names in all.

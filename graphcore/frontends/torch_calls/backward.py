@@ -130,9 +130,9 @@ class Backward:
                 continue
             owner = self._recorder.facts.get(self.owner(function))
             saved = [] if owner is None else [*owner.args, *owner.outputs, *owner.kwargs.values()]
-            memory = {id(storage_of(tensor)) for tensor in saved if isinstance(tensor, torch.Tensor)}
+            memory = {storage_of(tensor) for tensor in saved if isinstance(tensor, torch.Tensor)}
             for name, facts in reversed(self._recorder.facts.items()):
-                if facts.changed is not None and id(storage_of(facts.changed)) in memory and name != self.owner(function):
+                if facts.changed is not None and storage_of(facts.changed) in memory and name != self.owner(function):
                     return name
         return ""
 
@@ -185,9 +185,12 @@ def remove_all(handles: Sequence[Any]) -> None:
         handle.remove()
 
 
-def storage_of(tensor: Any) -> Any:
-    """The tensor whose memory a tensor shares: itself, unless it is a view."""
-    return tensor if tensor._base is None else tensor._base
+def storage_of(tensor: Any) -> int:
+    """A number for the memory of a tensor, which views and other names of it share."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):  # of a sparse tensor
+        return id(tensor if tensor._base is None else tensor._base)
 
 
 def _unnamed(modules: Sequence[ModuleCall]) -> list[ModuleCall]:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from graphcore.api.gradients.explanation import GradientCut, GradientExplanation
+from graphcore.api.gradients.of_torch.changes import changed_in_place, shared_with
 from graphcore.api.gradients.of_torch.forward import Forward
 from graphcore.api.gradients.of_torch.optimizers import of_optimizer
 from graphcore.api.gradients.of_torch.past import explain_past
@@ -80,6 +81,12 @@ def _explained(call: Call, made: Recording, x: Any, name: str) -> GradientExplan
     forward = Forward(source, recorder, results)
     y = forward.name(recorder.ref(results[0])) if len(results) == 1 else f"the sum of {len(results)} results"
     notes = (*source.notes, *_hooks(x))
+    if twin is None and (shared := shared_with(recorder.copies, x)):
+        reason = (
+            f"this tensor shares its memory with '{shared}' and is not that parameter: state_dict(), .data and .detach() give such tensors, "
+            "which autograd does not follow; ask for the parameter itself, or by its name"
+        )
+        return GradientExplanation(y=y, x=name or _shown(x), cuts=(GradientCut(kind="alias", node="", op="", reason=reason),), notes=notes)
     if twin is None:
         reason = f"no call of the computation takes this tensor ({_shown(x)}), nor does a module that it uses hold it: was it replaced?"
         return GradientExplanation(
@@ -87,6 +94,7 @@ def _explained(call: Call, made: Recording, x: Any, name: str) -> GradientExplan
         )
     ref = recorder.ref(twin)
     x_name = name or recorder.state_name(twin) or forward.name(ref)
+    notes = (*notes, *changed_in_place(forward, recorder.copies, twin, x_name))
     ends = Ends(forward, x, ref)
     end = next((function for function in backward.node_of if getattr(function, "variable", None) is twin), None)
     if end is None:
