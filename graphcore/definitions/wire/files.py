@@ -144,17 +144,18 @@ def _written(value: _Value, write: Callable[[_Value, Any], None], message: Any, 
     return message
 
 
-def graph_def_from_bytes(data: bytes) -> GraphDef:
+def graph_def_from_bytes(data: bytes, *, shares_attrs: bool = False) -> GraphDef:
     """Read a GraphDef.
 
     Args:
         data: a GraphDef in binary, text or JSON form, detected from the content.
+        shares_attrs: nodes with equal attrs have one dict of them, which must not be changed.
 
     Raises:
         InvalidArgumentError: it is in none of these forms, or truncated.
     """
     message = parse_message(schema.GraphDef(), data, "GraphDef")
-    return read_graph_def(message, has_unknown=may_have_unknown(message, data))
+    return read_graph_def(message, has_unknown=may_have_unknown(message, data), shares_attrs=shares_attrs)
 
 
 def graph_def_to_bytes(graph_def: GraphDef) -> bytes:

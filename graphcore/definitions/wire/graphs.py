@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from graphcore.attrs import AttrValue
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef, VersionDef
 from graphcore.definitions.wire.ops import read_op_def, write_op_def
 from graphcore.definitions.wire.rest import has_unknown_fields, read_each, rest_of, without
 from graphcore.definitions.wire.values import read_attrs, write_attrs
+from graphcore.dtypes import DType
 
 _NODE_FIELDS: Final = frozenset({"name", "op", "input", "device", "attr", "experimental_debug_info"})
 _FUNCTION_FIELDS: Final = frozenset({"signature", "node_def", "ret", "control_ret", "attr", "arg_attr"})
 _LIBRARY_FIELDS: Final = frozenset({"function", "gradient"})
+_SHARED: Final = frozenset({bool, int, bytes, DType})
+"""The types of values of attrs that are shared: of equal ones none is different from another, as -0.0 is from 0.0."""
+_Shared: TypeAlias = "dict[tuple[object, ...], dict[str, AttrValue]]"
 _NO_NODE: Final = NodeDef("", "")
 _NO_SIGNATURE: Final = OpDef(name="")
 _NO_LIBRARY: Final = FunctionDefLibrary()
 _NO_VERSIONS: Final = VersionDef()
 
 
-def read_node_def(message: Any, has_unknown: bool = False) -> NodeDef:
+def read_node_def(message: Any, has_unknown: bool = False, shared: _Shared | None = None) -> NodeDef:
     """The NodeDef in a NodeDef message.
+
+    Args:
+        message: the message.
+        has_unknown: True if unknown fields may be present; they are kept.
+        shared: the attrs of other nodes, of which equal ones are taken; None for attrs that belong to this node alone.
 
     Raises:
         InvalidArgumentError: a shape in an attr is invalid.
@@ -38,7 +48,16 @@ def read_node_def(message: Any, has_unknown: bool = False) -> NodeDef:
     if has_unknown or message.HasField("experimental_type"):
         rest = rest_of(message, _NODE_FIELDS, has_unknown=has_unknown)
     attr = read_attrs(message.attr, has_unknown)
+    if shared is not None:
+        attr = _shared(attr, shared)
     return NodeDef(name, message.op, tuple(message.input[:]), message.device, attr, names, functions, rest)
+
+
+def _shared(attr: dict[str, AttrValue], shared: _Shared) -> dict[str, AttrValue]:
+    """Equal attrs among the shared ones, or these, which become one of them."""
+    values = tuple(attr.values())
+    kinds = tuple(map(type, values))  # 1 is no True
+    return shared.setdefault((tuple(attr), kinds, values), attr) if _SHARED.issuperset(kinds) else attr
 
 
 def write_node_def(node_def: NodeDef, message: Any) -> None:
@@ -124,8 +143,13 @@ def _read_versions(message: Any) -> VersionDef:
     return VersionDef(versions.producer, versions.min_consumer, tuple(versions.bad_consumers))
 
 
-def read_graph_def(message: Any, *, has_unknown: bool = False) -> GraphDef:
+def read_graph_def(message: Any, *, has_unknown: bool = False, shares_attrs: bool = False) -> GraphDef:
     """The GraphDef in a GraphDef message.
+
+    Args:
+        message: the message.
+        has_unknown: True if unknown fields may be present; they are kept.
+        shares_attrs: nodes with equal attrs have one dict of them, which must not be changed.
 
     Raises:
         InvalidArgumentError: a shape in an attr is invalid.
@@ -135,8 +159,9 @@ def read_graph_def(message: Any, *, has_unknown: bool = False) -> GraphDef:
     # An empty library or version would not be written back, so its presence is kept with the other fields.
     empty = {"library"} if library == _NO_LIBRARY else set()
     empty |= {"versions"} if versions == _NO_VERSIONS else set()
+    shared: _Shared | None = {} if shares_attrs else None
     return GraphDef(
-        node=tuple([read_node_def(node, has_unknown) for node in message.node]),
+        node=tuple([read_node_def(node, has_unknown, shared) for node in message.node]),
         versions=versions,
         library=library,
         other_fields=rest_of(message, frozenset({"node", "library", "versions"} - empty), has_unknown=has_unknown),

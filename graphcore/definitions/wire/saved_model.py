@@ -65,7 +65,7 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class MetaGraph(msgspec.Struct, frozen=True):
-    """One graph of a saved model with its tags and signatures.
+    """One graph of a saved model with its tags and signatures. Nodes with equal attrs share them, so these must not be changed.
 
     `restores` are the tensor that takes the path of a checkpoint, and the node that restores it; () without a saver. `saves` is the tensor that
     saves, "" without one. `init_ops` are the nodes that run after that.
@@ -95,7 +95,7 @@ def read_meta_graphs(data: bytes) -> tuple[MetaGraph, ...]:
         return tuple(_read_meta_graph(meta_graph, data) for meta_graph in message.meta_graphs)
     if first in _META_GRAPH_FIELDS or (not first and _is_binary_meta_graph(data)):
         return (_read_meta_graph(_parse(schema.MetaGraphDef(), data, "MetaGraphDef"), data),)
-    return (MetaGraph(graph_def_from_bytes(data)),)
+    return (MetaGraph(graph_def_from_bytes(data, shares_attrs=True)),)
 
 
 def _first_field(data: bytes) -> str:
@@ -149,13 +149,14 @@ def parse_meta_graph(data: bytes) -> Any:
 
 def _read_meta_graph(message: Any, data: bytes) -> MetaGraph:
     graph = message.graph_def
+    has_unknown = looks_binary(data) and may_have_unknown(graph, graph.SerializeToString())
     info = message.meta_info_def
     saver = message.saver_def
     keys = [key for key in _INIT_COLLECTIONS if key in message.collection_def]
     collections = [node for key in keys for node in message.collection_def[key].node_list.value]
     outputs = message.signature_def[INIT_SIGNATURE].outputs if INIT_SIGNATURE in message.signature_def else {}
     return MetaGraph(
-        graph_def=read_graph_def(graph, has_unknown=looks_binary(data) and may_have_unknown(graph, graph.SerializeToString())),
+        graph_def=read_graph_def(graph, has_unknown=has_unknown, shares_attrs=True),
         tags=tuple(info.tags),
         signatures={name: read_signature(signature) for name, signature in sorted(message.signature_def.items())},
         tensorflow_version=info.tensorflow_version,

@@ -213,3 +213,27 @@ def test_a_saved_model_that_cannot_be_written_leaves_nothing(small: GraphDef, tm
         gc.save_saved_model(graph, tmp_path / "model")
     with pytest.raises(FailedPreconditionError, match="Cannot write"):
         gc.save(graph, tmp_path)
+
+
+def test_nodes_of_a_file_share_equal_attrs_and_a_change_of_one_leaves_the_others(tmp_path: Path) -> None:
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [2], name="x")
+        for name in ("a", "b"):
+            gc.tanh(x, name=name)
+    loaded = gc.load(gc.save(graph, tmp_path / "graph.pb"))
+    a, b = (loaded.get_operation_by_name(name) for name in ("a", "b"))
+    assert a.attr is b.attr
+    loaded.set_attr(a, "_note", b"only here")
+    assert ("_note" in a.attr, "_note" in b.attr) == (True, False)
+
+
+def test_attrs_that_are_equal_but_of_other_types_are_not_shared(tmp_path: Path) -> None:
+    nodes = [NodeDef(f"n{place}", "NoOp", attr={"_of": value}) for place, value in enumerate([1, True, 0.0, -0.0])]
+    (tmp_path / "graph.pb").write_bytes(wire.graph_def_to_bytes(GraphDef(node=tuple(nodes))))
+    loaded = gc.load(tmp_path / "graph.pb")
+    assert [str(node.attr["_of"]) for node in loaded.op_nodes()] == ["1", "True", "0.0", "-0.0"]
+
+
+def test_each_node_of_bytes_that_are_read_as_a_value_has_attrs_of_its_own(small: GraphDef) -> None:
+    read = wire.graph_def_from_bytes(wire.graph_def_to_bytes(small))
+    assert len({id(node.attr) for node in read.node}) == len(read.node)
