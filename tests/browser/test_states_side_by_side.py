@@ -159,6 +159,33 @@ def test_the_output_of_a_cell_shows_both_states_side_by_side(lab: Lab) -> None:
     expect(output.locator(".gl-diff-words")).to_contain_text("3 added, 1 removed")
 
 
+def test_the_states_are_whole_below_each_other_in_a_narrow_output(lab: Lab) -> None:
+    notebook = lab.open_cells(["%load_ext kernelext\nimport graphcore as gc", BUILD, "%diff before after"])
+    size = notebook.page.viewport_size
+    assert size is not None
+    notebook.page.set_viewport_size({"width": 850, "height": 768})
+    notebook.run_all()
+    output = notebook.cell(2).locator(".jp-OutputArea-output").first
+    place = output.locator(".gl-of-difference")
+    expect(place).to_have_class(re.compile("gl-fn-narrow"))
+    sides = Sides(output)
+    sides.show("Side by side")
+    around, *each = [locator.bounding_box() for locator in (place, sides.before, sides.after)]
+    notebook.screenshot("narrow")
+    notebook.page.set_viewport_size(size)
+    before, after = each
+    assert around is not None
+    assert before is not None
+    assert after is not None
+    assert min(before["height"], after["height"]) > 400
+    assert before["y"] + before["height"] <= after["y"] + 1
+    assert after["y"] + after["height"] <= around["y"] + around["height"] + 1
+    sides.show("One picture")
+    whole = place.bounding_box()
+    assert whole is not None
+    assert whole["height"] < 500
+
+
 def test_compared_runs_are_a_picture_with_the_first_difference_selected(lab: Lab) -> None:
     compare = """import numpy as np
 gc.compare_runs(build("layer", gc.relu, 0), build("layer", gc.sigmoid, 0), np.ones((2, 4), np.float32))"""

@@ -50,6 +50,7 @@ export class DifferencePane {
     this.root = h("div", { class: "graphloupe gl-of-difference" }, pane);
     const { height } = options;
     if (height) this.root.style.setProperty("--gl-height", height === "fill" ? "100%" : height);
+    if (height === "fill") this.root.dataset.fills = "";
     ownKeys(this.root);
     followTheme(this.root, this.#end.signal);
   }
