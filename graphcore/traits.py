@@ -25,6 +25,7 @@ Layer = Literal[
     "convolution",
     "depthwise convolution",
     "transposed convolution",
+    "attention",
     "bias",
     "normalization",
     "pooling",

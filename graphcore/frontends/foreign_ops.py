@@ -18,6 +18,7 @@ _LAYERS: Final[dict[Layer, str]] = {
     "depthwise convolution": "depthwise_conv_2d depthwiseconv2d depthwiseconv1d separableconv2d separableconv1d depthwise_convolution",
     "transposed convolution": "convtranspose transpose_conv conv_transpose1d conv_transpose2d conv_transpose3d conv2dtranspose "
     "conv1dtranspose conv3dtranspose convolutionbackpropdata deconvolution deconv",
+    "attention": "multiheadattention groupqueryattention groupedqueryattention",
     "bias": "bias_add biasadd",
     "normalization": "batchnormalization batch_norm batch_norm_inference native_batch_norm _native_batch_norm_legit_no_training layer_norm "
     "native_layer_norm layernormalization group_norm native_group_norm groupnormalization instancenormalization instance_norm "

@@ -54,6 +54,25 @@ def test_the_first_picture_of_resnet50_reads_its_blocks() -> None:
     assert [node.repeat for node in scene.nodes if node.repeat] == [3, 4, 6, 3]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as above
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+def test_files_of_a_transformer_have_all_weights_of_its_attention_and_read_as_its_layers(ending: str, tmp_path: Path) -> None:
+    inputs = keras.Input((8,), dtype="int32")
+    x = layers.Embedding(100, 16)(inputs)
+    for _ in range(4):
+        x = layers.LayerNormalization()(layers.Add()([x, layers.MultiHeadAttention(2, 8)(x, x)]))
+        y = layers.Dense(16)(layers.Dense(32, activation="gelu")(x))
+        x = layers.LayerNormalization()(layers.Add()([x, y]))
+    model = keras.Model(inputs, x)
+    path = tmp_path / f"model.{ending}"
+    model.save(path)
+    source = open_source(path)
+    stored = [node.weight.shape for node in source.main.nodes if node.weight is not None]
+    assert sorted(stored) == sorted(tuple(weight.shape) for weight in model.weights)
+    scene = build_scene(lower(source), SceneState())
+    assert [(node.label, node.repeat) for node in scene.nodes if node.repeat] == [("transformer layer", 4)]
+
+
 def test_a_subclassed_model_is_a_tree_of_weights_and_says_so() -> None:
     class Own(keras.Model):  # type: ignore[misc]  # keras is not there
         def __init__(self) -> None:

@@ -395,6 +395,18 @@ def test_an_input_that_is_named_like_a_module_lies_beside_it(word: str) -> None:
     assert [node.group for node in scene.nodes if node.id == word] == [""]
 
 
+def test_layers_with_attention_as_one_operation_are_called_transformer_layers() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for layer in range(4):
+        weights = [b.weight(f"w{layer}{number}", WIDTH, WIDTH) for number in range(4)]
+        attended = b.add("f.MultiHeadAttention", x, x, *weights[:2])
+        x = b.add("f.LayerNormalization", b.add("f.Add", x, attended))
+        y = b.add("f.Dense", b.add("f.Dense", x, weights[2]), weights[3])
+        x = b.add("f.LayerNormalization", b.add("f.Add", x, y))
+    assert repeats(pictured(b.done(x))) == [("transformer layer", 4)]
+
+
 def test_two_towers_of_other_classes_are_not_one_repeat() -> None:
     b = Builder()
     root = (ModuleCall("model", "Model"),)

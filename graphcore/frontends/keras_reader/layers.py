@@ -233,9 +233,11 @@ class LayerReader:
         if below:
             return {key: below[key] for key in sorted(below, key=_natural)}
         older = self._weights.below(f"model_weights/{name}") or self._weights.within("model_weights/", name)
-        older = {re.sub(r"^\d{4}\.", "", key): older[key] for key in older}
-        arrays = {key.rpartition("/")[2].partition(":")[0]: weight for key, weight in older.items()}
-        return {key: arrays[key] for key in sorted(arrays, key=lambda key: (key not in _FIRST, key))}
+        arrays = {re.sub(r"^\d{4}\.", "", key).partition(":")[0]: older[key] for key in older}
+        # `kernel`, but `query/kernel` beside `key/kernel`.
+        shared = Counter([end for key in arrays for end in _ends(key)])
+        arrays = {next((end for end in _ends(key) if shared[end] == 1), key): weight for key, weight in arrays.items()}
+        return {key: arrays[key] for key in sorted(arrays, key=lambda key: (key.rpartition("/")[2] not in _FIRST, key))}
 
     def _add(self, node: ForeignNode) -> None:
         if len(self._nodes) >= _MAX_NODES:
@@ -406,6 +408,12 @@ def _variable_name(kind: str, config: dict[str, Any], inner: str) -> str:
         names += ("moving_mean", "moving_variance") if kind == "BatchNormalization" else ()
     number = int(match[1])
     return names[number] if number < len(names) else f"weight_{number}"
+
+
+def _ends(path: str) -> list[str]:
+    """The last part of a path, the last two, and all of it."""
+    parts = path.split("/")
+    return list(dict.fromkeys([parts[-1], "/".join(parts[-2:]), path]))
 
 
 def _natural(text: str) -> tuple[tuple[int, str], ...]:

@@ -82,7 +82,7 @@ export type Quantity = "dead" | "failed" | "inf" | "iteration" | "max" | "mean" 
 
 export type Comparison = "" | "!=" | "<" | "<=" | "==" | ">" | ">=";
 
-export type Layer = "" | "addition" | "bias" | "concatenation" | "convolution" | "depthwise convolution" | "normalization" | "pooling" | "product" | "resizing" | "scaling" | "sigmoid" | "softmax" | "tanh" | "transposed convolution";
+export type Layer = "" | "addition" | "attention" | "bias" | "concatenation" | "convolution" | "depthwise convolution" | "normalization" | "pooling" | "product" | "resizing" | "scaling" | "sigmoid" | "softmax" | "tanh" | "transposed convolution";
 
 export type NodeRole = "constant" | "control" | "op" | "placeholder" | "return" | "variable";
 

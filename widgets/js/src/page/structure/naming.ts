@@ -81,6 +81,7 @@ export function kindName(ops: Counter<Op>, layers: Counter<Layer>): string {
   const products = count("product");
   const deep = count("depthwise convolution");
   const convolutions = count("convolution") + deep;
+  if (count("attention") > 0 && products >= 2 && count("addition") >= 2) return "transformer layer";
   if (count("softmax") > 0 && products >= 4)
     return products >= 6 && count("addition") >= 2 ? "transformer layer" : "attention";
   const isResidual = count("addition") > count("scaling");

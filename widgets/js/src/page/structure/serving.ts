@@ -9,6 +9,7 @@ import { type GraphNode, isForeign } from "./nodes";
 export const CONE = 24;
 /** Layers that have parameters. */
 export const PARAMETRIC: ReadonlySet<string> = new Set([
+  "attention",
   "convolution",
   "depthwise convolution",
   "product",

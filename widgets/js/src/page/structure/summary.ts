@@ -309,7 +309,7 @@ function kernelOf(node: GraphNode, widths: Widths): Kernel {
   const { op, strides, isPadded } = node;
   const width = widths.known({ node, index: 0 })?.at(-1) ?? null;
   const filter = node.inputs[1];
-  if (op.layer === "product" || filter === undefined)
+  if (op.layer === "product" || op.layer === "attention" || filter === undefined)
     return { op, isPointwise: null, strides: [], width, isPadded: true };
   const dims = at(filter.node.outputs, filter.index).dims;
   const sizes = isForeign(node) ? dims?.slice(2) : dims?.slice(0, -2);
