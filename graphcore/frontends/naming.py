@@ -151,7 +151,7 @@ def _place_helpers(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) 
 
 
 def _place_weights(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) -> None:
-    """Move tensors into the scope of all nodes that take them, if their names give none, or one that others take them from.
+    """Move tensors whose scope does not hold all nodes that take them into one that does.
 
     Converters keep one of equal tensors, under the name of any of the nodes that take it.
     """
