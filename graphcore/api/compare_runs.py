@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 
 from graphcore.api.graph_diff import state_of
 from graphcore.api.run_values import values_of
-from graphcore.api.tensor_comparison import QUANTIZED, TensorComparison, coarseness, compare_tensors
+from graphcore.api.tensor_comparison import QUANTIZED, Measure, TensorComparison, coarseness, compare_tensors
 from graphcore.difference import GraphDiff, compare, tensors_to_compare, unmatched_before
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.record import foreign_of
@@ -21,7 +21,6 @@ from graphcore.support.shown import html_text, shown
 if TYPE_CHECKING:
     from graphcore.attrs import Array
 
-Measure = Literal["max_abs", "relative", "cosine", "sqnr"]
 MOST_LISTED: Final = 10
 """The differing tensors that are listed."""
 
@@ -51,7 +50,8 @@ class RunComparison(msgspec.Struct, frozen=True, eq=False):
         """A number for each tensor by its node, as `widgets.add_overlay` takes them with the graph.
 
         Args:
-            measure: `max_abs`; `relative`, the greatest difference by the greatest value; `cosine`; or `sqnr` in dB.
+            measure: `max_abs`; `relative`, the greatest difference by the greatest value; `tolerance`, that by the tolerance, above 1 for
+                tensors that differ; `cosine`; or `sqnr` in dB.
             of_other: True for the nodes of the second graph.
 
         Returns:
@@ -60,11 +60,11 @@ class RunComparison(msgspec.Struct, frozen=True, eq=False):
         Raises:
             InvalidArgumentError: there is no such measure.
         """
-        if measure not in {"max_abs", "relative", "cosine", "sqnr"}:
-            raise InvalidArgumentError(f"Required max_abs, relative, cosine or sqnr, got {measure!r}")
+        if measure not in get_args(Measure):
+            raise InvalidArgumentError(f"Required {', '.join(get_args(Measure)[:-1])} or sqnr, got {measure!r}")
         numbers = {}
         for tensor in self.tensors:
-            number = tensor.max_abs / (tensor.largest or 1.0) if measure == "relative" else float(getattr(tensor, measure))
+            number = tensor.measured(measure)
             if math.isfinite(number):
                 numbers[tensor.other if of_other else tensor.name] = number
         return numbers

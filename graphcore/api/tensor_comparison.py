@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
@@ -15,6 +15,8 @@ from graphcore.difference import GraphState, NodeState
 from graphcore.difference.wiring import parse_input
 from graphcore.op_names import plain_op
 
+Measure = Literal["max_abs", "relative", "tolerance", "cosine", "sqnr"]
+"""The statistics of two tensors."""
 TOLERANCES: Final = {
     "float64": (1e-7, 1e-14),
     "complex128": (1e-7, 1e-14),
@@ -60,6 +62,15 @@ class TensorComparison(msgspec.Struct, frozen=True):
     def is_different(self) -> bool:
         """True iff they differ by more than the tolerance."""
         return self.max_abs > self.tolerance
+
+    def measured(self, measure: Measure) -> float:
+        """One of the statistics, as `RunComparison.numbers` names them."""
+        if measure == "relative":
+            return self.max_abs / (self.largest or 1.0)
+        if measure == "tolerance":
+            return self.max_abs / self.tolerance if self.tolerance else math.inf if self.max_abs else 0.0
+        number: float = getattr(self, measure)
+        return number
 
     def __str__(self) -> str:
         numbers = f"max abs difference {self.max_abs:.3g} of {self.largest:.3g} (tolerance {self.tolerance:.2g})"

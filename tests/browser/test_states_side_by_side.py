@@ -193,9 +193,9 @@ gc.compare_runs(build("layer", gc.relu, 0), build("layer", gc.sigmoid, 0), np.on
     notebook.run_all()
     view = notebook.cell(2).locator(".graphloupe").first
     expect(view).to_have_attribute("data-selected", "layer3/step2")
-    expect(view).to_have_attribute("data-lens", "relative_difference")
+    expect(view).to_have_attribute("data-lens", "difference_by_tolerance")
     titles = view.locator(".gl-lenses option").all_text_contents()
-    assert {"Relative difference", "Max abs difference", "Cosine of both", "Signal to difference"} <= set(titles)
+    assert {"Difference by tolerance", "Relative difference", "Max abs difference", "Cosine of both", "Signal to difference"} <= set(titles)
     view.scroll_into_view_if_needed()
     notebook.screenshot("light")
     notebook.dark_theme()

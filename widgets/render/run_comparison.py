@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from graphcore.api import RunComparison
-from graphcore.api.compare_runs import Measure
+from graphcore.api.tensor_comparison import Measure
 from graphcore.support.shown import one_line
 from widgets.messages import Look
 from widgets.overlays import Combine, Scale
@@ -17,12 +17,14 @@ from widgets.scene.overlays import add_overlay
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
 
-_OVERLAYS: Final[tuple[tuple[Measure, str, str, Combine, Scale], ...]] = (
-    ("relative", "Relative difference", "", "max", "log"),
-    ("max_abs", "Max abs difference", "", "max", "log"),
-    ("cosine", "Cosine of both", "", "mean", "linear"),
-    ("sqnr", "Signal to difference", "dB", "mean", "linear"),
+_OVERLAYS: Final[tuple[tuple[Measure, str, str, Combine, Scale, tuple[float, ...]], ...]] = (
+    ("tolerance", "Difference by tolerance", "", "max", "log", (1.0, 0.1, 0.01)),
+    ("relative", "Relative difference", "", "max", "log", ()),
+    ("max_abs", "Max abs difference", "", "max", "log", ()),
+    ("cosine", "Cosine of both", "", "mean", "linear", ()),
+    ("sqnr", "Signal to difference", "dB", "mean", "linear", ()),
 )
+"""The statistics that are lenses, the one that opens first; only what differs has the hottest colour in that."""
 
 
 def saved_comparison(comparison: RunComparison) -> tuple[SavedPicture, Scene]:
@@ -35,8 +37,8 @@ def saved_comparison(comparison: RunComparison) -> tuple[SavedPicture, Scene]:
     """
     graph, state = comparison.graph, SceneState()
     overlays = [
-        add_overlay(graph, numbers, title=title, unit=unit, combine=combine, scale=scale)
-        for measure, title, unit, combine, scale in _OVERLAYS
+        add_overlay(graph, numbers, title=title, unit=unit, combine=combine, scale=scale, thresholds=thresholds)
+        for measure, title, unit, combine, scale, thresholds in _OVERLAYS
         if (numbers := comparison.numbers(measure))
     ]
     state.lens = overlays[0].name if overlays else state.lens

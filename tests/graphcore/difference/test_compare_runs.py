@@ -65,10 +65,13 @@ def test_inputs_may_be_named_and_tolerances_chosen() -> None:
 
 def test_numbers_go_on_a_picture() -> None:
     comparison = gc.compare_runs(plain(), slim(relu=False), X)
-    for measure in ("max_abs", "relative", "cosine", "sqnr"):
+    for measure in ("max_abs", "relative", "tolerance", "cosine", "sqnr"):
         numbers = comparison.numbers(measure)
         assert all(math.isfinite(number) for number in numbers.values())
         add_overlay(comparison.graph, numbers, title=f"difference {measure}")
+    by_tolerance = comparison.numbers("tolerance")
+    assert all((by_tolerance[tensor.name] > 1) == tensor.is_different for tensor in comparison.tensors if tensor.name in by_tolerance)
+    assert max(by_tolerance.values()) > 1
     add_overlay(comparison.other, comparison.numbers(of_other=True), title="difference")
     assert to_outline(comparison.other)
     with pytest.raises(InvalidArgumentError, match="Required max_abs"):

@@ -18,7 +18,7 @@ export function word(text: string, fields: Readonly<Record<string, string | numb
   return said.replace(/\{(\w+)\}/g, (whole, name: string) => String(fields[name] ?? whole));
 }
 
-/** What the compiler of scenes says, which knows no language. */
+/** The phrases of the compiler of scenes, which knows no language. */
 const PHRASES = [
   "1 node",
   "{count} nodes",
