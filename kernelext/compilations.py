@@ -1,12 +1,15 @@
-"""Compilations of functions of `jax.jit` in open pictures, and the arguments that differed."""
+"""Compilations of functions of `jax.jit` and `torch.compile` in open pictures, and what differed."""
 
 from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterator
 from typing import Any, Final
 
 from graphcore.frontends.frontend import Call
+from graphcore.frontends.torch_reader.objects import is_class
+from graphcore.source import SourceLocation
 
 _MANY: Final = 2
 """The compilations since the last remark that are worth another one: the first one is of the call in the picture."""
@@ -20,9 +23,34 @@ class Compilations:
     def __init__(self) -> None:
         self._counted: int | None = None
         self._seen: dict[str, list[str]] = {}
+        self._latest = 0
 
     def news(self, call: Call) -> str:
         """A sentence if the function has been compiled several times since the last one; "" otherwise."""
+        return self._of_jax(call) or self._of_torch(call)
+
+    def _of_torch(self, call: Call) -> str:
+        utils: Any = sys.modules.get("torch._dynamo.utils")
+        if not hasattr(utils, "get_compilation_metrics"):
+            return ""
+        codes = set(_codes_of(call.function))
+        again = [
+            one
+            for one in utils.get_compilation_metrics()
+            if one.recompile_reason and (one.co_filename, one.co_firstlineno) in codes and (one.start_time_us or 0) > self._latest
+        ]
+        if len(again) < _MANY:
+            return ""
+        last = again[-1]
+        self._latest = last.start_time_us or 0
+        reason = str(last.recompile_reason).partition("\n")[0].partition("  #")[0].partition(": ")[2].strip()
+        place = SourceLocation(last.co_filename, last.co_firstlineno).where
+        return (
+            f"`{last.co_name}` ({place}) has been compiled {len(again)} times more, the last time since {reason}: torch.compile compiles again where "
+            "a shape or a Python value is another one. Pass what changes as a tensor, pad it to one shape, or compile with `dynamic=True`."
+        )
+
+    def _of_jax(self, call: Call) -> str:
         count = _count(call.function)
         if count is None:
             return ""
@@ -41,6 +69,16 @@ class Compilations:
             f"`{name}` has been compiled {count} times{why}: jax.jit compiles again for each new shape, type, and value of a static argument. "
             "Pass what changes as an array, or pad it to one shape."
         )
+
+
+def _codes_of(function: Any) -> Iterator[tuple[str, int]]:
+    """The files and first lines of the code that a function of PyTorch runs: its own, and that of modules in one."""
+    inner = getattr(function, "_torchdynamo_orig_callable", function)
+    modules = inner.modules() if is_class(inner, "Module", "torch.nn") else ()
+    for one in (inner, *[type(module).forward for module in modules]):
+        code = getattr(getattr(one, "__func__", one), "__code__", None)
+        if code is not None:
+            yield code.co_filename, code.co_firstlineno
 
 
 def _count(function: Any) -> int | None:

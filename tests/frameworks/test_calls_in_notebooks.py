@@ -261,6 +261,39 @@ def test_a_function_of_jax_that_is_compiled_again_and_again_has_a_remark(shell: 
     assert "compiled" not in remarks_under(shell, "f(x, 6)", "e")
 
 
+COMPILED = """
+import torch
+def f(x):
+    return torch.relu(x)
+class Net(torch.nn.Module):
+    steps = 0
+    def forward(self, x):
+        self.steps += 1
+        return f(x) * self.steps
+g, model, x = torch.compile(f, backend="eager", dynamic=False), torch.compile(Net(), backend="eager"), torch.ones(2, 4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "reason"),
+    [("g", 2, "tensor 'x' size mismatch at index 0. expected 3, actual 5"), ("model", 6, "self.steps ==")],
+    ids=["shape", "int"],
+)
+def test_a_function_of_pytorch_that_is_compiled_again_and_again_has_a_remark(
+    shell: NotebookShell, page: Page, name: str, line: int, reason: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    torch._dynamo.reset()
+    assert shell.run(COMPILED, "a").success
+    assert shell.run(f"%graph {name}(x)", "b").success
+    page.says("ready")
+    assert "compiled" not in remarks_under(shell, f"y = {name}(x)", "c")
+    said = remarks_under(shell, f"for rows in (3, 5): y = {name}(torch.ones(rows, 4))", "d")
+    assert f"], line {line}) has been compiled 2 times more" in said
+    assert reason in said
+    assert "compiled" not in remarks_under(shell, f"y = {name}(torch.ones(5, 4))", "e")
+
+
 @pytest.mark.parametrize("change", ["x = x + 1", "w[0] = 2"])
 def test_values_of_jax_are_those_of_the_present_arrays(shell: NotebookShell, page: Page, change: str) -> None:
     pytest.importorskip("jax")
