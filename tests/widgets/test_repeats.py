@@ -13,7 +13,7 @@ from tests.support.asking import inspect
 from tests.support.live_page import LivePage
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_structure import residual, width
-from widgets import GraphView
+from widgets import GraphView, to_outline
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneNode, SceneState, take_snapshot
 
@@ -205,3 +205,16 @@ def test_a_path_through_a_closed_repeat_marks_it(graph: gc.Graph, view: Any) -> 
     box = repeat_of(view.scene)
     assert len(view.path("x", "y")) > BLOCKS
     assert highlighted(view) == {"x", box.id, "y"}
+
+
+def test_replicas_are_one_repeat_beside_the_sums_of_their_gradients() -> None:
+    def loss() -> gc.Tensor:
+        hidden = gc.layers.dense(gc.ones([8, 64]), 128, gc.nn.relu, name="hidden")
+        return gc.reduce_mean(gc.layers.dense(hidden, 10, name="scores"))
+
+    with gc.Graph().as_default() as graph:
+        machine = gc.simulated_devices("2 tasks x (1 cpu)")
+        gc.train.replicate(loss, machine, optimizer=gc.train.GradientDescentOptimizer(0.5), variables="mirrored", reduce="tree")
+    outline = to_outline(graph)
+    assert "\nreplica x 2 (" in outline
+    assert "scope sums/" in outline

@@ -1,5 +1,5 @@
 // The summary of one scope: at most so many groups and items, in the order of the dataflow.
-import { at, Counter, compareLists, getOrMake, largest, range, sum, totalOf } from "../order";
+import { at, Counter, compareLists, getOrMake, range, sum, totalOf } from "../order";
 import { differences, mainOps, Symbols, totalOps } from "./alike";
 import { elements, elementsWithin, Order, type Part, partOf, type Span, sizeOf, spanOf } from "./decompose";
 import { tellingLayers } from "./evidence";
@@ -390,7 +390,7 @@ function lastOf(nodes: readonly GraphNode[]): GraphNode {
     ({ outputs, consumers }) => outputs.length > 0 && consumers.every((consumer) => !inside.has(consumer)),
   );
   const results = ends.filter(({ consumers }) => consumers.length > 0);
-  return largest(results.length > 0 ? results : ends, (one, other) => one.id - other.id) ?? at(nodes, 0);
+  return results.at(-1) ?? ends.at(-1) ?? at(nodes, 0);
 }
 
 /** Gives bunches of the same label different ones: by shape, then by number. */
