@@ -72,7 +72,7 @@ class Compilations:
 
 
 def _codes_of(function: Any) -> Iterator[tuple[str, int]]:
-    """The files and first lines of the code that a function of PyTorch runs: its own, and that of modules in one."""
+    """The files and first lines of the code of a function of PyTorch, or of all modules in a module."""
     inner = getattr(function, "_torchdynamo_orig_callable", function)
     modules = inner.modules() if is_class(inner, "Module", "torch.nn") else ()
     for one in (inner, *[type(module).forward for module in modules]):
