@@ -79,7 +79,8 @@ class Roofline:
                 for name, words in self._rows()
             ]
         )
-        return f"{self.svg}<details><summary>The {min(len(self.points), _MOST_LISTED)} longest</summary><table>{rows}</table></details>"
+        picture = f"<div style='overflow-x:auto'>{self.svg}</div>"
+        return f"{picture}<details><summary>The {min(len(self.points), _MOST_LISTED)} longest</summary><table>{rows}</table></details>"
 
 
 def roofline_of(

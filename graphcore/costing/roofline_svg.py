@@ -16,6 +16,9 @@ _RIGHT: Final = 150
 _TOP: Final = 16
 _BOTTOM: Final = 44
 _MOST_POINTS: Final = 2_000
+_FONT: Final = 11
+_LEAST_FONT: Final = 9
+"""The least size of text in a narrow place, in pixels, where the picture is scrolled."""
 _LEAST: Final = 3.0
 _LARGEST: Final = 11.0
 _REST: Final = "others"
@@ -49,6 +52,7 @@ def _within(prefix: str, rules: str) -> str:
 
 
 _STYLE: Final = (
+    f".gl-roofline{{min-width:{WIDTH * _LEAST_FONT // _FONT + 1}px;max-width:100%;height:auto}}"
     f"{_PLAIN}@media (prefers-color-scheme:dark){{{_NIGHT}}}{_within(_LAB.format('true'), _PLAIN)}{_within(_LAB.format('false'), _NIGHT)}"
     ".gl-roofline .paper{fill:var(--paper)}.gl-roofline .grid{stroke:var(--grid)}.gl-roofline text{fill:var(--text)}"
     ".gl-roofline .roof{fill:none;stroke:var(--text);stroke-width:1.6}"
@@ -69,7 +73,7 @@ def roofline_svg(roofs: Sequence[Roof], points: Sequence[RooflinePoint]) -> str:
     shown = points[:_MOST_POINTS]
     scale = _Scale(roofs, shown)
     size = f'width="{WIDTH}" height="{HEIGHT}"'
-    font = 'font-family="system-ui, sans-serif" font-size="11"'
+    font = f'font-family="system-ui, sans-serif" font-size="{_FONT}"'
     words = f"Roofline of {len(points):,} points on {', '.join([roof.name for roof in roofs])}"
     label = f'role="img" aria-label="{html_text(words)}"'
     parts = [

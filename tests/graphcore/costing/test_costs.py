@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -182,6 +183,13 @@ def test_a_roofline_says_what_bounds_each_node_and_its_least_time() -> None:
     assert line.seconds("fast") >= product.seconds[1] + total.seconds[1]
     assert "layer/sum: 0.0833 operations for each byte\nslow: bound by memory, at least 7.86 ms" in line.svg
     assert "layer/sum  0.0833 for each byte, slow at least 7.86 ms (memory)" in str(line)
+
+
+def test_the_text_of_a_roofline_in_a_narrow_place_has_at_least_nine_pixels_and_scrolls() -> None:
+    line = roofline()
+    width, least, font = [float(re.search(rf'{name}[:=]"?([0-9.]+)', line.svg)[1]) for name in (" width", "min-width", "font-size")]  # type: ignore[index]
+    assert font * least / width >= 9
+    assert line._repr_html_().startswith("<div style='overflow-x:auto'><svg")
 
 
 def test_a_roofline_has_scopes_and_measured_times() -> None:
