@@ -192,8 +192,8 @@ class FailureMessage(Message, frozen=True, kw_only=True, tag="failure"):
     text: str
 
 
-Pane = Literal["definition", "instance"]
-"""The two pictures of a function: as it is defined, and as it was instantiated."""
+Pane = Literal["definition", "instance", "before", "after"]
+"""The two pictures of a function, as it is defined and as it was instantiated, and those of the two states of a difference."""
 
 
 class FunctionMessage(Message, frozen=True, kw_only=True, tag="function"):
@@ -235,6 +235,21 @@ class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_cl
     """Return to the graph."""
 
 
+class StatesMessage(Message, frozen=True, kw_only=True, tag="states"):
+    """Both states of the difference that the picture shows. Their pictures follow as `PaneMessage`s.
+
+    `twins` are the later names of nodes and scopes by their earlier ones, and back, where they are different.
+    """
+
+    titles: tuple[str, str]
+    words: str
+    twins: tuple[dict[str, str], dict[str, str]]
+
+
+class StatesClosedMessage(Message, frozen=True, kw_only=True, tag="states_closed"):
+    """Return to the one picture of both states."""
+
+
 class NamesMessage(Message, frozen=True, kw_only=True, tag="names"):
     """Dim all boxes but those of the nodes `names`. `what` is what they have in common, after their number: `for op:Relu`."""
 
@@ -269,7 +284,7 @@ PictureMessage = (
 
 
 class PaneMessage(Message, frozen=True, kw_only=True, tag="pane"):
-    """A message for one of the two pictures of a function."""
+    """A message for one of two pictures."""
 
     pane: Pane
     message: PictureMessage
@@ -293,6 +308,8 @@ FromKernel = (
     | FailureMessage
     | FunctionMessage
     | FunctionClosedMessage
+    | StatesMessage
+    | StatesClosedMessage
     | ToFrontMessage
     | UnchangedMessage
     | GoodbyeMessage

@@ -221,7 +221,7 @@ PictureRequest = (
 
 
 class PaneRequest(Message, frozen=True, kw_only=True, tag="to_pane"):
-    """A request of one of the two pictures of a function."""
+    """A request of one of two pictures."""
 
     pane: Pane
     message: PictureRequest
@@ -250,4 +250,12 @@ class BackRequest(Message, frozen=True, kw_only=True, tag="back"):
     crumb: int
 
 
-FromViewer = PictureRequest | EngineRequest | PaneRequest | SetAttrRequest | ChooseUseRequest | DifferentiateRequest | BackRequest
+class StatesRequest(Message, frozen=True, kw_only=True, tag="want_states"):
+    """Show both states of the difference that the picture shows, or the one picture again."""
+
+    open: bool
+
+
+FromViewer = (
+    PictureRequest | EngineRequest | PaneRequest | SetAttrRequest | ChooseUseRequest | DifferentiateRequest | BackRequest | StatesRequest
+)

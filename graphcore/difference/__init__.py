@@ -9,7 +9,7 @@ from graphcore.difference.regrouping import Correspondence, Regrouping
 from graphcore.difference.state import GraphState, NodeState, state_of_function, state_of_graph
 from graphcore.difference.steps import DiffSteps
 from graphcore.difference.twins import twins
-from graphcore.difference.union import difference_graph, state_graphs
+from graphcore.difference.union import difference_graph, difference_of, state_graphs
 
 __all__ = [
     "Change",
@@ -24,6 +24,7 @@ __all__ = [
     "Regrouping",
     "compare",
     "difference_graph",
+    "difference_of",
     "state_graphs",
     "state_of_function",
     "state_of_graph",

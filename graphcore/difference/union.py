@@ -15,12 +15,14 @@ from graphcore.difference.wiring import CONTROL, parse_input
 from graphcore.dtypes import INVALID
 from graphcore.functions.library import names_in_node
 from graphcore.graph import GradientRecord, Graph, Node, Tensor
+from graphcore.graph.attached import Attached
 from graphcore.graph.model.node import NO_CONTROLS, absent_tensor
 from graphcore.inference import ShapeHandle
 from graphcore.registry import OpRegistration
 
 _GRAPH: Final = "_graph"
 """Holds the graph in the difference, so that it is made once."""
+_differences: Final[Attached[GraphDiff]] = Attached()
 FORMER: Final = " (before)"
 """Follows the name of a removed node if a later node has that name."""
 
@@ -33,7 +35,13 @@ def difference_graph(diff: GraphDiff) -> Graph:
     graph: Graph | None = vars(diff).get(_GRAPH)
     if graph is None:
         graph = vars(diff)[_GRAPH] = _Union(diff).graph
+        _differences.set(graph, diff)
     return graph
+
+
+def difference_of(graph: Graph) -> GraphDiff | None:
+    """The difference that a graph of `difference_graph` shows, None for any other graph."""
+    return _differences.of(graph)
 
 
 class _Union:

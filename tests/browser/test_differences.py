@@ -13,7 +13,7 @@ import widgets
 from graphcore.__main__ import main
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
-from tests.browser.notebook_page import ARTEFACTS
+from tests.browser.notebook_page import ARTEFACTS, NotebookPage
 
 DATA = Path(__file__).parents[1] / "data"
 START = "%load_ext kernelext\nimport graphcore as gc"
@@ -49,9 +49,33 @@ def test_a_cell_run_again_shows_what_it_changed_and_nothing_if_it_changed_nothin
     notebook.dark_theme()
     notebook.screenshot("dark")
     notebook.dark_theme(False)
+    both_states_stand_side_by_side_and_follow_the_cells(notebook, panel)
     notebook.run_cell(2)
     notebook.page.wait_for_function("() => document.querySelector('.graphloupe').textContent.includes('No difference')")
     assert set(states(notebook.page).values()) == {"normal"}
+
+
+def both_states_stand_side_by_side_and_follow_the_cells(notebook: NotebookPage, panel: GraphPanel) -> None:
+    """Open both states of a live difference, edit the graph, and come back to the one picture."""
+    panel.root.get_by_role("button", name="Side by side").click()
+    before, after = [panel.root.locator(f'[data-side="{side}"]') for side in ("before", "after")]
+    before.locator('[data-node-id="h"]').click()
+    expect(after.locator(".graphloupe")).to_have_attribute("data-selected", "h")
+    expect(after.locator('[data-node-id="extra"]')).to_have_attribute("data-state", "new")
+    expect(before.locator('[data-node-id="extra"]')).to_have_count(0)
+    notebook.screenshot("beside-light")
+    notebook.dark_theme()
+    notebook.screenshot("beside-dark")
+    notebook.dark_theme(False)
+    notebook.edit_and_run(3, 'y = gc.square(h, name="other")')
+    after.locator('[data-node-id="other"]').wait_for()
+    after.locator('[data-node-id="other"]').click()
+    expect(before.locator(".graphloupe")).to_have_attribute("data-selected", "y")
+    panel.root.get_by_role("button", name="In words").last.click()
+    expect(panel.root.locator(".gl-diff-words")).to_contain_text("y is now other")
+    panel.root.get_by_role("button", name="One picture").last.click()
+    expect(panel.root.locator(".gl-fn")).to_have_count(0)
+    notebook.edit_and_run(3, 'y = gc.square(h, name="y")')
 
 
 def test_the_line_under_a_cell_opens_what_it_changed_by_mouse_and_keyboard(lab: Lab) -> None:

@@ -7,7 +7,7 @@ import gzip
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from traitlets.log import get_logger
 
 import graphcore as gc
+from graphcore.difference import difference_graph
 from tests.widgets.conftest import RunCell
 from widgets import GraphView, port
 from widgets.messages import ChangeMessage, Choices, FromKernel
@@ -402,3 +403,48 @@ def test_a_title_that_no_connection_can_carry_reaches_the_page_with_escapes(soft
     assert (view.title, sent["title"]) == ("a\\ud800b", "a\\ud800b")
     assert json.dumps(sent, ensure_ascii=False).encode("utf-8")
     view.close()
+
+
+# ---- both states of a difference ------------------------------------------------------------------------------------
+
+
+def changed(op: Callable[..., gc.Tensor], name: str) -> gc.Graph:
+    """The difference of a graph from that of one node, `y = Relu(x)`."""
+    graphs = []
+    for act, act_name in ((gc.relu, "y"), (op, name)):
+        with gc.Graph().as_default() as graph:
+            act(gc.placeholder(gc.float32, [2], name="x"), name=act_name)
+        graphs.append(graph)
+    return difference_graph(gc.graph_diff(graphs[0], graphs[1]))
+
+
+def test_both_states_of_a_difference_are_pictures_of_their_own_and_follow_it() -> None:
+    page = Page(GraphView(changed(gc.tanh, "y")))
+    states = page.ask_one(type="want_states", open=True)
+    assert (states["type"], states["titles"], states["twins"]) == ("states", ("before", "after"), ({}, {}))
+    assert "Relu → Tanh" in states["words"]
+    for pane, op in (("before", "Relu"), ("after", "Tanh")):
+        answer = page.ask_one(type="to_pane", pane=pane, message={"type": "ready"})
+        assert (answer["pane"], answer["message"]["title"]) == (pane, pane)
+        assert op in page.changes()[0].texts
+    failure = page.ask_one(type="to_pane", pane="after", message={"type": "open_function", "id": "y"})
+    assert failure["message"]["text"] == "Functions open in the one picture of both states"
+    page.sent.clear()
+    page.view.show(changed(gc.relu, "z"))
+    page.view.refresh()
+    sent = {content.get("pane", content["type"]): content for content, _ in page.sent}
+    assert sent["states"]["twins"] == ({"y": "z"}, {"z": "y"})
+    assert {"before", "after"} <= set(sent)
+
+
+def test_both_states_close_when_they_are_no_longer_asked_for_or_there_is_no_difference(graph: gc.Graph) -> None:
+    page = Page(GraphView(changed(gc.tanh, "y")))
+    page.ask(type="want_states", open=True)
+    assert page.ask_one(type="want_states", open=False) == {"type": "states_closed"}
+    assert page.ask(type="to_pane", pane="before", message={"type": "ready"}) == []
+    page.ask(type="want_states", open=True)
+    page.view.show(graph)
+    page.sent.clear()
+    page.view.refresh()
+    assert [content["type"] for content, _ in page.sent][-1] == "states_closed"
+    assert page.ask_one(type="want_states", open=True)["text"] == "This picture shows no difference any more"

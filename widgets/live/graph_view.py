@@ -7,13 +7,15 @@ from typing import Any
 
 import msgspec
 
+from graphcore.difference import difference_of
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.passes import InstantiatedFunctions
 from widgets import messages, requests
 from widgets.function import FunctionSession, opened_from
 from widgets.live.live_view import LiveView
-from widgets.messages import FunctionClosedMessage
+from widgets.live.states_session import StatesSession
+from widgets.messages import FailureMessage, FunctionClosedMessage, StatesClosedMessage
 from widgets.overlays import Overlay
 from widgets.port import Port
 from widgets.render.saved_picture import TakenPicture
@@ -39,6 +41,7 @@ class GraphView(LiveView):
     def __init__(self, graph: Graph, *, title: str = "graph", state: SceneState | None = None) -> None:
         self._port = Port(graph, self._send_message, title=title, state=state)
         self._session: FunctionSession | None = None
+        self._states: StatesSession | None = None
         super().__init__(title, "graph")
 
     @property
@@ -141,6 +144,8 @@ class GraphView(LiveView):
         """
         try:
             self._port.refresh(self._failed, sent_at=sent_at)
+            with self._port.lock:
+                self._follow_difference()
         except Exception as error:  # noqa: BLE001 - a view must never break the user's cell
             self._failed("refresh", error)
 
@@ -237,6 +242,13 @@ class GraphView(LiveView):
                     if self._session is not None and not self._session.back(crumb):
                         self._session = None
                         self._send_message(FunctionClosedMessage())
+                case requests.StatesRequest(open=True):
+                    self._show_states()
+                case requests.StatesRequest():
+                    self._close_states()
+                case requests.PaneRequest(pane="before" | "after" as pane, message=inner):
+                    if self._states is not None:
+                        self._states.answer(pane, inner)
                 case requests.PaneRequest() | requests.SetAttrRequest() | requests.ChooseUseRequest() | requests.DifferentiateRequest():
                     if self._session is not None:
                         self._session.answer(request)
@@ -244,6 +256,8 @@ class GraphView(LiveView):
                     self._port.answer(request)
                     if self._session is not None:
                         self._session.send()
+                    if self._states is not None:
+                        self._states.send()
                 case _:
                     self._port.answer(request)
 
@@ -254,3 +268,25 @@ class GraphView(LiveView):
         session.open(subject)
         session.send()
         self._session = session
+
+    def _show_states(self) -> None:
+        diff = difference_of(self.graph)
+        if diff is None:
+            self._send_message(FailureMessage(request="want_states", text="This picture shows no difference any more"))
+            return
+        self._states = StatesSession(self._send_message, diff)
+        self._states.send()
+
+    def _close_states(self) -> None:
+        self._states = None
+        self._send_message(StatesClosedMessage())
+
+    def _follow_difference(self) -> None:
+        """Let the pictures of both states follow the difference that is shown."""
+        if self._states is None:
+            return
+        diff = difference_of(self.graph)
+        if diff is None:
+            self._close_states()
+        else:
+            self._states.follow(diff)

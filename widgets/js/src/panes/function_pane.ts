@@ -1,21 +1,19 @@
 // A function: definition on the left, body for the chosen attrs on the right, breadcrumbs above.
 
 import { h, ownKeys, reason } from "../dom";
-import type { FromKernel, FromViewer, FunctionMessage, Pane, PictureRequest } from "../scene/generated";
+import type { FromKernel, FunctionMessage } from "../scene/generated";
 import { shown } from "../scene/shown";
 import { word } from "../scene/words";
 import { copyText } from "../shell/files";
 import type { Host, MountOptions } from "../shell/host";
 import { Link } from "../shell/link";
 import { liveHost } from "../shell/live_host";
+import { paneHost, type Unwrapped } from "../shell/pane_host";
 import { followTheme } from "../shell/theme";
 import { Viewer } from "../shell/viewer";
 import { AttrForm } from "./attr_form";
 import { codeFigure } from "./code";
 import { Status } from "./status";
-
-/** The messages of the pane itself, which are sent unwrapped. */
-type Own = Exclude<FromViewer, PictureRequest>;
 
 /** One side of the pane: heading, optional controls, text and picture. */
 class Side {
@@ -47,35 +45,6 @@ class Side {
   }
 }
 
-/** The host of one of the two pictures. It adds the picture's name to messages, and receives those with that name. */
-function paneHost(host: Host, pane: Pane): Host {
-  return {
-    notebook: host.notebook,
-    send: (message, handled) => {
-      if (isOwn(message)) host.send(message, handled);
-      else host.send({ type: "to_pane", pane, message }, handled);
-    },
-    onMessage: (callback) =>
-      host.onMessage((message, buffers) => {
-        if (message.type === "engine") callback(message, buffers);
-        if (message.type === "pane" && message.pane === pane) callback(message.message, buffers);
-      }),
-  };
-}
-
-const OWN: ReadonlySet<FromViewer["type"]> = new Set<Own["type"]>([
-  "need_engine",
-  "to_pane",
-  "set_attr",
-  "choose_use",
-  "differentiate",
-  "back",
-]);
-
-function isOwn(message: FromViewer): message is Own {
-  return OWN.has(message.type);
-}
-
 export interface PaneOptions extends MountOptions {
   /** The first function to show, if the pane lies over the picture of a graph. */
   readonly over?: FunctionMessage;
@@ -92,7 +61,7 @@ export class FunctionPane {
   readonly #gradient: HTMLButtonElement;
   readonly #form: AttrForm;
   readonly #problem = h("p", { class: "gl-fn-problem", role: "alert", hidden: true });
-  readonly #sides: Readonly<Record<Pane, Side>>;
+  readonly #sides: Readonly<Record<"definition" | "instance", Side>>;
   readonly #status = new Status();
   #shown: FunctionMessage | null = null;
 
@@ -162,7 +131,7 @@ export class FunctionPane {
     this.root.remove();
   }
 
-  #send(message: Own): void {
+  #send(message: Unwrapped): void {
     this.#link.send(message);
   }
 

@@ -76,7 +76,7 @@ export type Renderer = "graphviz" | "mermaid";
 
 export type Engine = "core" | "graphviz" | "lower" | "mermaid" | "page";
 
-export type Pane = "definition" | "instance";
+export type Pane = "after" | "before" | "definition" | "instance";
 
 export type Quantity = "dead" | "failed" | "inf" | "iteration" | "max" | "mean" | "min" | "name" | "nan";
 
@@ -928,6 +928,23 @@ export interface FunctionClosedMessage {
   readonly type: "function_closed";
 }
 
+/**
+ * Both states of the difference that the picture shows. Their pictures follow as `PaneMessage`s.
+ *
+ * `twins` are the later names of nodes and scopes by their earlier ones, and back, where they are different.
+ */
+export interface StatesMessage {
+  readonly type: "states";
+  readonly titles: readonly [string, string];
+  readonly words: string;
+  readonly twins: readonly [Readonly<Record<string, string>>, Readonly<Record<string, string>>];
+}
+
+/** Return to the one picture of both states. */
+export interface StatesClosedMessage {
+  readonly type: "states_closed";
+}
+
 /** Dim all boxes but those of the nodes `names`. `what` is what they have in common, after their number: `for op:Relu`. */
 export interface NamesMessage {
   readonly type: "names";
@@ -942,7 +959,7 @@ export interface HighlightMessage {
   readonly text: string;
 }
 
-/** A message for one of the two pictures of a function. */
+/** A message for one of two pictures. */
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
@@ -1131,7 +1148,7 @@ export interface DifferenceRequest {
   readonly since: number;
 }
 
-/** A request of one of the two pictures of a function. */
+/** A request of one of two pictures. */
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
@@ -1160,6 +1177,12 @@ export interface DifferentiateRequest {
 export interface BackRequest {
   readonly type: "back";
   readonly crumb: number;
+}
+
+/** Show both states of the difference that the picture shows, or the one picture again. */
+export interface StatesRequest {
+  readonly type: "want_states";
+  readonly open: boolean;
 }
 
 /**
@@ -1506,6 +1529,8 @@ export type FromKernel =
   | FailureMessage
   | FunctionMessage
   | FunctionClosedMessage
+  | StatesMessage
+  | StatesClosedMessage
   | ToFrontMessage
   | UnchangedMessage
   | GoodbyeMessage
@@ -1571,4 +1596,5 @@ export type FromViewer =
   | SetAttrRequest
   | ChooseUseRequest
   | DifferentiateRequest
-  | BackRequest;
+  | BackRequest
+  | StatesRequest;

@@ -57,7 +57,7 @@ export interface Handle {
   dispose(): void;
 }
 
-/** A view of a function that lies over the picture of a graph. */
+/** A view of a function, or of both states of a difference, that lies over the picture of a graph. */
 export interface Overlay {
   readonly root: HTMLElement;
   start(): void;

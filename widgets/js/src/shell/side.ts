@@ -21,7 +21,7 @@ export class Side {
   /** The host for the viewer. */
   readonly host: Host;
   readonly #own: Host;
-  readonly #twins: ReadonlyMap<string, string>;
+  #twins: ReadonlyMap<string, string>;
   #other: Side | null = null;
   #parts: Parts | null = null;
   /** True for the picture that the user works in. */
@@ -31,7 +31,10 @@ export class Side {
     this.#own = host;
     this.#twins = new Map(Object.entries(twins));
     this.host = {
-      ...host,
+      notebook: host.notebook,
+      notebookPath: host.notebookPath,
+      isAlone: (message) => host.isAlone?.(message) ?? false,
+      onMessage: (callback) => host.onMessage(callback),
       send: (message, handled) => {
         host.send(message, handled);
         if (this.#leads) this.#repeat(message);
@@ -43,6 +46,11 @@ export class Side {
   static tie(first: Side, second: Side): void {
     first.#other = second;
     second.#other = first;
+  }
+
+  /** The pictures are those of other states from now on. */
+  rename(twins: Twins): void {
+    this.#twins = new Map(Object.entries(twins));
   }
 
   /** The viewer is there: from now on it follows, and is followed. */

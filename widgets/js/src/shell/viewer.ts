@@ -15,19 +15,21 @@ import { splitter } from "../panes/splitter";
 import { Status } from "../panes/status";
 import { Toolbar } from "../panes/toolbar";
 import { distinguish } from "../scene/boxes";
-import { fittingScale } from "../scene/fold";
-import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, SceneMessage } from "../scene/generated";
+import { isDifference } from "../scene/differences";
+import type { FailureMessage, FromKernel, FromViewer, SceneMessage } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
 import { FEW_BOXES, isOneFrame, Layouts } from "../scene/layouts";
-import { LEGIBLE } from "../scene/measure";
 import type { Size } from "../scene/places";
 import { noteInputs } from "../scene/spoken";
 import type { Way } from "../scene/trace";
 import { Choice } from "./choice";
-import type { Host, MountOptions, Overlay } from "./host";
+import { Cover, type Covers } from "./cover";
+import { Crowding } from "./crowding";
+import type { Host, MountOptions } from "./host";
 import { Keyboard } from "./keyboard";
 import { Link } from "./link";
 import { followTheme } from "./theme";
+import { type DifferenceWay, WaysBar } from "./ways";
 
 /** The least change of a panel, in pixels, after which the picture is laid out for its new shape. */
 const RESHAPE = 24;
@@ -57,9 +59,11 @@ export class Viewer {
   readonly #lower: LowerPlace;
   readonly #exporter: Exporter;
   readonly #end = new AbortController();
-  readonly #openFunction: (message: FunctionMessage) => Overlay | null;
-  /** The function that lies over the picture. */
-  #overlay: Overlay | null = null;
+  readonly #covers: Covers;
+  readonly #cover = new Cover(() => this.root);
+  readonly #ways = new WaysBar((way) => this.#chooseWay(way));
+  /** The way in which both states of a difference are asked for. */
+  #way: DifferenceWay = "beside";
   /** The newest scene, and the one on the screen. */
   #latest: SceneMessage | null = null;
   /** The renderer that was chosen: Graphviz draws what is too much for Mermaid. */
@@ -69,14 +73,12 @@ export class Viewer {
   #lens = "";
   /** The panel for which the last picture was laid out. */
   #panel: Size | null = null;
-  /** The most boxes that were asked for so that the picture is legible. */
-  #limit: number;
+  readonly #crowding: Crowding;
   /** The picture that was asked for is that of everything opened. */
   #expandsAll = false;
   readonly #choice: Choice;
   readonly #keyboard: Keyboard;
 
-  /** `openFunction` creates the view of a function, which listens to the host itself. */
   constructor(
     host: Host,
     {
@@ -89,16 +91,16 @@ export class Viewer {
       lower,
       side,
     }: MountOptions,
-    openFunction: (message: FunctionMessage) => Overlay | null = () => null,
+    covers: Covers = {},
   ) {
     this.#link = new Link(host, (text) => {
       // The picture stays, and the status line says why it no longer changes.
       this.root.classList.add("gl-lost");
       this.#status.lose(text, host.notebook);
     });
-    this.#openFunction = openFunction;
-    this.#status.isOfPage = offline;
-    this.#limit = complete ? 0 : Infinity;
+    this.#covers = covers;
+    this.#status.isOfPage = offline || side !== undefined;
+    this.#crowding = new Crowding((message) => this.#send(message), complete);
     this.#mermaid = new MermaidView(() => engineUrl("mermaid", host));
     this.#layouts = new Layouts(new Layouter(() => engineUrl("graphviz", host)), () =>
       this.#status.say("This graph is hard to lay out: taking shortcuts…"),
@@ -169,6 +171,7 @@ export class Viewer {
     this.root = h(
       "div",
       { class: "graphloupe", "data-busy": "true", "data-renderer": "graphviz" },
+      this.#ways.element,
       bare ? null : this.#toolbar.element,
       h(
         "div",
@@ -200,12 +203,13 @@ export class Viewer {
       script: load,
       marked: (ids: ReadonlySet<string>) => this.#lower.select(ids),
     };
+    this.#ways.element.hidden = true;
     this.#choice = new Choice(view);
     this.#keyboard = new Keyboard(view, this.#choice);
     side?.attach({ stage: this.#stage, choice: this.#choice });
     if (height) this.root.style.setProperty("--gl-height", height === "fill" ? "100%" : height);
     this.root.addEventListener("keydown", (event) => {
-      if (!this.#overlay) this.#guard(() => this.#keyboard.press(event));
+      if (!this.#cover.isOpen) this.#guard(() => this.#keyboard.press(event));
     });
     ownKeys(this.root);
     followTheme(this.root, this.#end.signal);
@@ -227,7 +231,7 @@ export class Viewer {
     this.#end.abort();
     this.#layouts.cancel();
     this.#lower.dispose();
-    this.#overlay?.dispose();
+    this.#cover.dispose();
     this.root.remove();
   }
 
@@ -309,11 +313,15 @@ export class Viewer {
         this.#failed(message);
         return;
       case "function":
-        this.#showFunction(message);
-        return;
+        return this.#cover.open("function", () => this.#covers.function?.(message));
+      case "states":
+        return this.#cover.open("states", () =>
+          this.#covers.states?.(message, { way: this.#way, leave: () => this.#leaveStates() }),
+        );
       case "function_closed":
-        this.#closeFunction();
-        return;
+        return this.#uncover("function");
+      case "states_closed":
+        return this.#uncover("states");
       case "show_pane":
         this.#choice.closeInspector(); // the picture needs the room: the run is followed there
         this.#lower.show(message.pane);
@@ -323,21 +331,20 @@ export class Viewer {
     }
   }
 
-  #showFunction(message: FunctionMessage): void {
-    if (this.#overlay) return;
-    this.#overlay = this.#openFunction(message);
-    if (!this.#overlay) return;
-    this.root.append(this.#overlay.root);
-    this.root.classList.add("gl-covered");
-    this.#overlay.start();
+  #uncover(kind: keyof Covers): void {
+    if (this.#cover.close(kind)) this.#stage.focus(this.#choice.selected);
   }
 
-  #closeFunction(): void {
-    this.#overlay?.dispose();
-    this.#overlay?.root.remove();
-    this.#overlay = null;
-    this.root.classList.remove("gl-covered");
-    this.#stage.focus(this.#choice.selected);
+  /** Asks for both states of the difference. */
+  #chooseWay(way: DifferenceWay): void {
+    if (way === "one") return;
+    this.#way = way;
+    this.#send({ type: "want_states", open: true });
+  }
+
+  #leaveStates(): void {
+    this.#uncover("states");
+    this.#send({ type: "want_states", open: false });
   }
 
   #failed({ request, text }: FailureMessage): void {
@@ -386,6 +393,7 @@ export class Viewer {
   #draw(message: SceneMessage, { place, layoutMs }: Prepared): void {
     const { scene, renderer } = message;
     this.#shown = message;
+    this.#ways.element.hidden = !this.#covers.states || !isDifference(scene);
     this.#stage.show(scene, renderer, place, this.#choice.selected);
     this.#applyLens();
     this.#outline.update(scene);
@@ -398,25 +406,12 @@ export class Viewer {
     afterPaint(() => this.#report(message, layoutMs));
   }
 
-  /**
-   * True for a picture that is too large to be legible as a whole, unless the user opened something in it. A mirrored one has two columns,
-   * which are read from top to bottom: its width counts alone.
-   */
-  #isCropped({ openings }: SceneMessage, { geometry }: Prepared): boolean {
-    if (openings.mode === "all" || openings.opened.length > 0) return false;
-    if (!geometry || !this.#panel || !this.#stage.camera.following) return false;
-    return fittingScale(openings.mirror ? { ...geometry, height: 1 } : geometry, this.#panel) < LEGIBLE;
+  #isCropped(message: SceneMessage, { geometry }: Prepared): boolean {
+    return this.#stage.camera.following && this.#crowding.isCropped(message, geometry, this.#panel);
   }
 
-  /** Asks for fewer boxes. True if the answer is to be awaited: the picture is then drawn once, as it stays. */
-  #asksForLess({ scene: { nodes }, openings }: SceneMessage, { geometry }: Prepared): boolean {
-    if (!geometry || !this.#panel || openings.mode !== "auto") return false;
-    const share = (this.#panel.width * this.#panel.height) / (geometry.width * geometry.height);
-    const wanted = Math.max(1, Math.floor(nodes.length * Math.min(0.85, Math.max(0.4, share))));
-    if (wanted >= this.#limit) return false;
-    this.#limit = wanted;
-    this.#send({ type: "crowded", boxes: wanted });
-    return true;
+  #asksForLess(message: SceneMessage, { geometry }: Prepared): boolean {
+    return geometry && this.#panel ? this.#crowding.asksForLess(message, geometry, this.#panel) : false;
   }
 
   /** Lays the picture out again for a panel of another shape. */
@@ -427,10 +422,8 @@ export class Viewer {
     if (!following || this.#inspector.shown) return;
     const before = this.#panel ?? { width: 0, height: 0 };
     if (Math.abs(panel.width - before.width) + Math.abs(panel.height - before.height) < RESHAPE) return;
-    if (before.width > 0 && panel.width * panel.height > 1.3 * before.width * before.height) {
-      if (this.#limit > 0) this.#limit = Infinity;
-      this.#send({ type: "crowded", boxes: 0 });
-    }
+    if (before.width > 0 && panel.width * panel.height > 1.3 * before.width * before.height)
+      this.#crowding.asksForMore();
     void this.#present(shown);
   }
 
