@@ -21,12 +21,11 @@ PIP := -m pip --disable-pip-version-check --quiet
 ARGS ?=
 PYTEST := $(BIN)/python -m pytest
 IN_WORKERS = $(PYTEST) -n auto --dist worksteal
-WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not graders and not frameworks and not slow" $(ARGS)
-# Each worker starts a JupyterLab and a browser, so more than a few slow each other down.
-# A test that fails is run once more, and counted as `rerun`: a browser on a busy machine may miss a press or a deadline.
-IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 --reruns 1 -m "browser and not slow" $(ARGS)
-# In turn, not side by side: browser tests wait in vain on a machine that is busy with other tests.
-IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
+# `$(call IN_TURN,CHOICE)` runs the chosen tests without a browser, then those in browsers: browser tests wait in vain on a machine that is busy
+# with other tests. Each of their workers starts a JupyterLab and a browser, so more than a few slow each other down. A browser test that
+# fails is run once more, and counted as `rerun`: a browser on a busy machine may miss a press or a deadline.
+IN_TURN = failed=0; $(IN_WORKERS) -m "$(1) and not browser and not oracle and not graders and not frameworks" $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; \
+	$(IN_WORKERS) --maxprocesses 4 --reruns 1 -m "$(1) and browser" $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
 # pytest exits with 5 if no test was selected, as `ARGS="-k placer"` may do in one of the two runs.
 UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter refuses to run as root, the usual user of a container, without this option.
@@ -94,12 +93,11 @@ lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
 
 test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser included
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
-	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)"; export GRAPHLOUPE_BROWSER; \
-	$(IN_TURN)
+	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)"; export GRAPHLOUPE_BROWSER; $(call IN_TURN,not slow)
 
-slow: $(VENV)/.dev ## Run the tests that take longer than 10 seconds each
+slow: $(VENV)/.dev ## Run the long tests and wide sweeps that `make test` leaves out, the course and its solutions among them
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
-	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle and not graders and not frameworks" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
+	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)"; export GRAPHLOUPE_BROWSER; $(call IN_TURN,slow)
 
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook, no sweep over all ops and little time
 	HYPOTHESIS_PROFILE="$${HYPOTHESIS_PROFILE:-few}" $(IN_WORKERS) -m "not browser and not oracle and not graders and not frameworks and not notebook and not sweep and not slow" $(ARGS)

@@ -90,6 +90,7 @@ def test_a_live_view_has_no_fault(lab: Lab, place: str, dark: bool) -> None:
         notebook.dark_theme(False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_view_whose_kernel_has_ended_has_no_fault(lab: Lab, dark: bool) -> None:
     notebook = lab.open_cells([START, BUILD])
@@ -104,6 +105,7 @@ def test_a_view_whose_kernel_has_ended_has_no_fault(lab: Lab, dark: bool) -> Non
         notebook.dark_theme(False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_view_of_a_function_has_no_fault(lab: Lab, dark: bool) -> None:
     function = "@gc.function\ndef square(a):\n    return a * a\nsquare(gc.constant(2.0))\nsquare"
@@ -157,6 +159,7 @@ def test_a_standalone_page_has_no_fault(browser: Browser, tmp_path: Path, scheme
         page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_difference_has_no_fault_and_its_marks_are_in_words(browser: Browser, tmp_path: Path, scheme: str) -> None:
     graph = gc.Graph()

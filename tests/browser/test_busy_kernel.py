@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.notebook_page import NotebookPage
@@ -67,6 +69,7 @@ def test_scopes_open_searches_find_and_lenses_change_while_a_cell_sleeps_and_aft
     notebook.screenshot("ended")
 
 
+@pytest.mark.slow
 def test_the_inspector_says_that_explanations_wait_for_a_kernel_that_does_not_answer(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, FREEZE])
     notebook.run_cell(0)

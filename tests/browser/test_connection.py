@@ -43,6 +43,7 @@ def test_a_click_on_the_place_that_made_a_node_shows_the_cell_and_selects_the_li
     notebook.screenshot("source")
 
 
+@pytest.mark.slow
 def test_a_click_on_the_place_works_from_a_view_between_cells(lab: Lab) -> None:
     notebook = lab.open_cells([START + " inline", BUILD])
     notebook.run_all()
@@ -94,6 +95,7 @@ def test_a_kernel_that_dies_in_the_middle_of_an_update_leaves_the_last_picture_a
     panel.box("y").wait_for()
 
 
+@pytest.mark.slow
 def test_a_comm_that_the_kernel_has_lost_is_noticed_and_one_click_reconnects(lab: Lab) -> None:
     forget = FIND_VIEW + "from comm import get_comm_manager\nget_comm_manager().unregister_comm(view.comm)"
     notebook = lab.open_cells([START, BUILD, forget])
@@ -111,6 +113,7 @@ def test_a_comm_that_the_kernel_has_lost_is_noticed_and_one_click_reconnects(lab
     assert notebook.page.locator(".graphloupe").count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["side", "inline"])
 def test_a_comm_that_the_kernel_closes_leaves_the_picture_and_a_way_back(lab: Lab, place: str) -> None:
     close = FIND_VIEW + "view.comm.close()"
@@ -129,6 +132,7 @@ def test_a_comm_that_the_kernel_closes_leaves_the_picture_and_a_way_back(lab: La
     assert notebook.page.locator(".graphloupe").count() == 1
 
 
+@pytest.mark.slow
 def test_two_views_of_one_graph_both_follow_announce_the_end_and_follow_again_when_reconnected(lab: Lab) -> None:
     again = "%load_ext kernelext\nimport graphcore as gc\nagain = gc.get_default_graph()\n%graph again inline"
     notebook = lab.open_cells([START, again, BUILD])
@@ -148,6 +152,7 @@ def test_two_views_of_one_graph_both_follow_announce_the_end_and_follow_again_wh
     assert views.count() == 2
 
 
+@pytest.mark.slow
 def test_eight_views_of_one_graph_all_follow_a_cell(lab: Lab) -> None:
     eight = "for number in range(8):\n    globals()[f'g{number}'] = gc.get_default_graph()\n    get_ipython().run_line_magic('graph', f'g{number} inline')"
     notebook = lab.open_cells([START.removesuffix("%graph"), eight, BUILD])

@@ -123,6 +123,7 @@ def test_a_refused_reshape_is_the_only_red_box_and_takes_no_shape_from_others(la
     assert "float [?" in " ".join(before)
 
 
+@pytest.mark.slow
 def test_lenses_tell_gradients_of_scopes_cells_and_the_time_of_the_cell_only(laptop: NotebookPage) -> None:
     notebook, panel = laptop, GraphPanel(laptop.page)
     drawn = panel.drawn().revision
@@ -149,6 +150,7 @@ def test_lenses_tell_gradients_of_scopes_cells_and_the_time_of_the_cell_only(lap
     notebook.screenshot("cells")
 
 
+@pytest.mark.slow
 def test_a_fit_of_a_small_picture_leaves_what_is_opened_later_legible_and_no_control_covers_it(laptop: NotebookPage) -> None:
     notebook, panel = laptop, GraphPanel(laptop.page)
     panel.root.locator(".gl-canvas").focus()
@@ -184,6 +186,7 @@ def scale(panel: GraphPanel) -> float:
     return found
 
 
+@pytest.mark.slow
 def test_a_variable_made_of_another_s_initial_value_waits_for_its_initializer_and_names_are_those_that_people_gave(
     laptop: NotebookPage,
 ) -> None:

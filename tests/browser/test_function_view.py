@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Lab
@@ -86,6 +87,7 @@ def in_a_narrow_column(notebook: NotebookPage) -> None:
     notebook.page.set_viewport_size(size)
 
 
+@pytest.mark.slow
 def test_breadcrumbs_lead_into_nested_calls_and_gradients_and_back(lab: Lab) -> None:
     notebook = lab.open_cells([START, f"{LAYERS}\nlayer"])
     notebook.run_all()
@@ -110,6 +112,7 @@ def test_breadcrumbs_lead_into_nested_calls_and_gradients_and_back(lab: Lab) -> 
     assert "Definition" in str(still)
 
 
+@pytest.mark.slow
 def test_a_dimension_lights_its_lines_and_a_clash_names_both_cells(lab: Lab) -> None:
     weights = 'w = gc.placeholder(gc.float32, [4, 2], name="W")'
     model = 'b = gc.placeholder(gc.float32, [2], name="b")\ny = gc.add(x @ w, b, name="y")\nz = gc.tanh(y, name="z")'

@@ -102,6 +102,7 @@ def test_inline_shows_the_view_in_the_cell(lab: Lab) -> None:
     notebook.screenshot("inline")
 
 
+@pytest.mark.slow
 def test_each_graph_has_a_tab_of_its_own_and_the_cells_keep_their_room(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, OTHER, "%graph"])
     notebook.run_cell(0)
@@ -119,6 +120,7 @@ def test_each_graph_has_a_tab_of_its_own_and_the_cells_keep_their_room(lab: Lab)
     notebook.screenshot("tabs")
 
 
+@pytest.mark.slow
 def test_the_tabs_of_several_graphs_tell_them_apart_in_a_narrow_window(lab: Lab) -> None:
     graphs = "\n".join(f"{name} = gc.Graph()" for name in ("encoder", "decoder", "teacher"))
     notebook = lab.open_cells([START, graphs, "%graph encoder", "%graph decoder", "%graph teacher"])
@@ -133,6 +135,7 @@ def test_the_tabs_of_several_graphs_tell_them_apart_in_a_narrow_window(lab: Lab)
     notebook.page.set_viewport_size(VIEWPORT)
 
 
+@pytest.mark.slow
 def test_files_are_named_after_the_graph_or_else_the_notebook(lab: Lab) -> None:
     notebook = lab.open(lab.write_cells([START, BUILD], "digits.ipynb"), page_of_its_own=False)
     notebook.run_all()
@@ -161,6 +164,7 @@ def test_a_restarted_kernel_starts_over_in_one_panel(lab: Lab) -> None:
     assert notebook.page.locator('[data-name="y"]').count() == 0
 
 
+@pytest.mark.slow
 def test_after_a_restart_the_panels_of_all_graphs_are_one_column_as_before(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, OTHER])
     notebook.run_all()
@@ -181,6 +185,7 @@ def test_after_a_restart_the_panels_of_all_graphs_are_one_column_as_before(lab: 
     notebook.screenshot("restarted-both")
 
 
+@pytest.mark.slow
 def test_the_panels_of_two_notebooks_share_a_column_and_the_one_that_works_is_seen(lab: Lab) -> None:
     first = lab.open_cells([START, BUILD])
     first.run_all()
@@ -211,6 +216,7 @@ def test_the_panels_of_two_notebooks_share_a_column_and_the_one_that_works_is_se
     third.screenshot("beside-its-notebook")
 
 
+@pytest.mark.slow
 def test_a_page_that_is_reloaded_has_its_panel_back(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, "%graph"], page_of_its_own=True)
     notebook.run_all()

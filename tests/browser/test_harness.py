@@ -32,6 +32,7 @@ def test_a_notebook_runs_is_edited_saved_restarted_and_reloaded(lab: Lab) -> Non
     assert notebook.cell_sources() == ["seen = 6 * 7", "print('changed', seen)", "seen += 1\nseen"]
 
 
+@pytest.mark.slow
 def test_a_saved_notebook_opens_in_a_second_page_with_its_output(lab: Lab) -> None:
     first = lab.open_cells(["print('kept')"], page_of_its_own=True)
     first.run_all()

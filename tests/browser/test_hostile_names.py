@@ -64,6 +64,7 @@ def check_search(view: Locator) -> None:
     view.locator(".gl-node.gl-off").first.wait_for(state="attached")
 
 
+@pytest.mark.slow
 def test_sixty_hostile_names_are_text_everywhere_in_a_live_view(lab: Lab) -> None:
     notebook = lab.open_cells(["from tests.support.hostile_view import open_hostile_view\nview = open_hostile_view()"])
     page = notebook.page
@@ -110,6 +111,7 @@ def write(lab: Lab) -> str:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("application", ["lab", "notebook7"])
 def test_sixty_hostile_names_are_text_in_a_saved_picture_its_png_and_its_pdf(lab: Lab, application: str) -> None:
     assert len(set(HOSTILE_NAMES)) == 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 import graphcore as gc
@@ -78,6 +79,7 @@ gc.Placer(graph, gc.simulated_devices("1 cpu, 2 gpu")).run()
 """
 
 
+@pytest.mark.slow
 def test_the_devices_lens_names_devices_and_copied_bytes(lab: Lab) -> None:
     notebook = lab.open_cells([START, COPIES])
     notebook.run_all()
@@ -138,6 +140,7 @@ def test_lenses_of_ones_own_and_copied_bytes_stay_in_a_page_when_a_scope_is_open
     page.close()
 
 
+@pytest.mark.slow
 def test_the_legend_stands_beside_the_map_of_a_large_picture(browser: Browser, tmp_path: Path) -> None:
     graph = gc.load(DATA / "mlp_train_v1.pb", allow_unknown_ops=True)
     page = browser.new_page(viewport={"width": 640, "height": 600})
@@ -176,6 +179,7 @@ def test_a_legend_that_was_taller_for_a_moment_leaves_the_picture_whole(browser:
     assert canvas["y"] < box["y"]
 
 
+@pytest.mark.slow
 def test_the_text_of_a_lens_is_whole_where_there_is_space_beside_its_box(lab: Lab) -> None:
     notebook = lab.open_cells([START, 'W = gc.Variable([[1.0] * 10] * 64, name="W")\nstep = W.assign_sub(W * 0.5)'])
     notebook.run_all()

@@ -48,6 +48,7 @@ def opened(page: Page, model: str, tmp_path: Path) -> GraphPanel:
     return panel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["functions_v2", "mlp_train_v1"])
 def test_the_titles_of_nested_frames_do_not_overlap(model: str, page: Page, tmp_path: Path) -> None:
     panel = opened(page, model, tmp_path)

@@ -134,6 +134,7 @@ def test_a_notebook_puts_gradients_beside_what_they_differentiate(lab: Lab) -> N
     root.locator('[data-node-id="∇y"]').wait_for(state="detached")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "closed"),
     [

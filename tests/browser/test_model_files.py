@@ -69,6 +69,7 @@ def test_a_double_click_on_a_model_opens_its_picture(lab: Lab, folder: str) -> N
         notebook.dark_theme(False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["net.pt2", "quantised.tflite", "while.pb"])
 def test_models_of_other_kinds_open_too(lab: Lab, folder: str, name: str) -> None:
     double_click(lab.window.page(), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Lab
@@ -52,6 +53,7 @@ def test_an_onnx_file_shows_its_layers_and_what_onnx_says_about_an_op(lab: Lab) 
     notebook.screenshot("convolution")
 
 
+@pytest.mark.slow
 def test_a_layer_of_a_file_opens(lab: Lab) -> None:
     notebook, panel = shown(lab, "gpt2.onnx.gz")
     box = panel.root.locator("[data-node-id]").filter(has_text="h GPT2Block").first
@@ -80,6 +82,7 @@ def test_a_pt2_file_shows_the_statistics_of_a_weight_in_both_themes(lab: Lab) ->
     notebook.dark_theme(False)
 
 
+@pytest.mark.slow
 def test_the_inspector_shows_modules_quantisation_and_the_pages_of_a_weight(lab: Lab) -> None:
     notebook, panel = shown(lab, "quantised.tflite")
     inspector = panel.root.locator(".gl-inspector")
@@ -108,6 +111,7 @@ def test_the_inspector_shows_modules_quantisation_and_the_pages_of_a_weight(lab:
     notebook.dark_theme(False)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_missing_is_said_below_the_cell(lab: Lab) -> None:
     notebook = lab.open_cells([LOAD, "%graph nowhere.onnx"])
     notebook.run_cell(0)
@@ -116,6 +120,7 @@ def test_a_file_that_is_missing_is_said_below_the_cell(lab: Lab) -> None:
     notebook.screenshot("missing")
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_is_shown_anew_when_its_cell_runs_again(lab: Lab) -> None:
     notebook = lab.open_cells([LOAD + WRITE + "write('Relu')", "%graph model.onnx", "write('Tanh')"])
     notebook.run_cell(0)

@@ -114,6 +114,7 @@ def test_a_drag_with_shift_selects_boxes_and_the_minimap_moves_the_window(notebo
     use_minimap(notebook)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_selected_box_its_trace_and_the_list_of_keys_fit_on_a_laptop(notebook: NotebookPage, dark: bool) -> None:
     notebook.dark_theme(dark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser import test_lenses as lenses
@@ -20,6 +21,7 @@ def opened(lab: Lab, *cells: str) -> NotebookPage:
     return lab.open_in_notebook7(lab.write_cells(list(cells)))
 
 
+@pytest.mark.slow
 def test_the_view_stays_beside_the_cells_and_a_click_on_the_place_that_made_a_node_selects_the_line(lab: Lab) -> None:
     notebook = opened(lab, START, BUILD, *[FILLER] * 20, LATER)
     notebook.run_cell(0)
@@ -39,6 +41,7 @@ def test_the_view_stays_beside_the_cells_and_a_click_on_the_place_that_made_a_no
     notebook.wait_until(lambda: notebook.page.evaluate("() => document.getSelection().toString()") == 'y = gc.tanh(x, name="y")')
 
 
+@pytest.mark.slow
 def test_a_second_graph_line_brings_its_panel_forward(lab: Lab) -> None:
     other = "g = gc.Graph()\nwith g.as_default():\n    gc.constant(1.0, name='apart')\n%graph g"
     notebook = opened(lab, START, BUILD, other, "%graph")
@@ -60,6 +63,7 @@ def test_a_second_graph_line_brings_its_panel_forward(lab: Lab) -> None:
     notebook.screenshot("forward")
 
 
+@pytest.mark.slow
 def test_a_view_in_a_cell_follows_and_opens_scopes(lab: Lab) -> None:
     scope = 'with gc.name_scope("layer"):\n    for step in range(50):\n        gc.tanh(y, name=f"step{step}")'
     notebook = opened(lab, START + " inline", BUILD, scope)

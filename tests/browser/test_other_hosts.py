@@ -139,6 +139,7 @@ def test_a_picture_whose_widget_does_not_answer_becomes_a_page_in_the_output(lab
         notebook.page.evaluate("() => window.losesNoMore()")
 
 
+@pytest.mark.slow
 def test_views_and_saved_pictures_work_over_a_sub_path_as_on_a_jupyterhub(browser: Browser, tmp_path: Path) -> None:
     server = LabServer(tmp_path, base="/user/ada")
     server.start()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import nbformat
+import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Lab
@@ -16,6 +17,7 @@ PLACEMENT: Final = Path(__file__).resolve().parents[2] / "notebooks" / "08_place
 GPU: Final = "/job:worker/replica:0/task:0/device:GPU:1"
 
 
+@pytest.mark.slow
 def test_the_placement_notebook_by_mouse_in_light_and_dark(lab: Lab) -> None:
     notebook = lab.open_copy(PLACEMENT)
     cells = {cell["id"]: index for index, cell in enumerate(nbformat.read(PLACEMENT, as_version=4).cells)}

@@ -123,6 +123,7 @@ def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture_without_
     explore(notebook)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_saved_notebook_of_any_size_is_interactive_in_notebook_7_without_a_kernel(lab: Lab, trusted: bool) -> None:
     before = saved(lab, [START, BUILD if trusted else LARGE])

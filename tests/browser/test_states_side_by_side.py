@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import graphcore as gc
@@ -124,6 +125,7 @@ def keep(page: Page, name: str) -> None:
         page.screenshot(path=ARTEFACTS / f"sides-{name}-{scheme}.png")
 
 
+@pytest.mark.slow
 def test_the_pictures_of_a_page_move_open_and_select_together(browser: Browser, tmp_path: Path) -> None:
     file = widgets.save(gc.graph_diff(build("layer", gc.relu, 0), build("block", gc.sigmoid, 2)), tmp_path / "page.html")
     page = browser.new_page(viewport={"width": 1400, "height": 900})
@@ -159,6 +161,7 @@ def test_the_output_of_a_cell_shows_both_states_side_by_side(lab: Lab) -> None:
     expect(output.locator(".gl-diff-words")).to_contain_text("3 added, 1 removed")
 
 
+@pytest.mark.slow
 def test_the_states_are_whole_below_each_other_in_a_narrow_output(lab: Lab) -> None:
     notebook = lab.open_cells(["%load_ext kernelext\nimport graphcore as gc", BUILD, "%diff before after"])
     size = notebook.page.viewport_size

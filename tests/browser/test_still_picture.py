@@ -121,6 +121,7 @@ def exported(html: str, theme: str) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["light", "dark"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_an_exported_notebook_shows_the_still_picture_in_the_colors_of_its_theme(theme: str, page: Page) -> None:
@@ -135,6 +136,7 @@ def test_an_exported_notebook_shows_the_still_picture_in_the_colors_of_its_theme
     assert (page.evaluate(PIXEL, [shot, *inside]) < 128) == (theme == "dark")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["light"])
 @pytest.mark.parametrize("name", sorted(path.stem for path in DATA.glob("*.pb")))
 def test_an_exported_model_has_its_natural_size_and_a_click_shows_all_of_it(name: str, page: Page) -> None:

@@ -62,6 +62,7 @@ def zoom_until_legible(panel: GraphPanel) -> None:
         panel.page.wait_for_timeout(400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("renderer", ["graphviz", "mermaid"])
 def test_tags_cover_no_label_and_go_where_their_text_is_too_small(lab: Lab, renderer: str) -> None:
     notebook = lab.open_cells([START, LENS, MODEL])

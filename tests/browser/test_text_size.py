@@ -76,6 +76,7 @@ def page(size: tuple[int, int], browser: Browser) -> Iterator[Page]:
     traffic.assert_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [LAPTOP, DESKTOP], ids=["laptop", "desktop"])
 @pytest.mark.parametrize("file", sorted(DATA.glob("*.pb")), ids=lambda file: file.stem)
 def test_the_first_picture_of_a_model_fits_whole_and_is_legible(file: Path, size: tuple[int, int], page: Page, tmp_path: Path) -> None:

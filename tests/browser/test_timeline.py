@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 import graphcore as gc
@@ -32,6 +33,7 @@ def bars(root: Locator, node: str) -> Locator:
     return root.locator(f'.gl-chart >> nth=0 >> .gl-bar[data-node="{node}"]')
 
 
+@pytest.mark.slow
 def test_bars_lead_to_boxes_and_boxes_to_bars_in_light_and_dark(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, RUN])
     notebook.run_all()

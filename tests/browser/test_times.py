@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from playwright.sync_api import Browser, expect
 
 import graphcore as gc
@@ -43,6 +44,7 @@ def recorded(devices: gc.DeviceSet | None = None) -> gc.Graph:
     return graph
 
 
+@pytest.mark.slow
 def test_a_page_tells_the_same_times_as_the_kernel(browser: Browser) -> None:
     page = browser.new_page()
     for graph in (recorded(), recorded(gc.simulated_devices("1 cpu, 1 gpu"))):

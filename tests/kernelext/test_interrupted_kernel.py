@@ -78,6 +78,7 @@ def stopped(manager: KernelManager, client: BlockingKernelClient) -> dict[str, A
     raise AssertionError("the cell goes on")
 
 
+@pytest.mark.slow
 def test_cells_that_are_stopped_leave_a_graph_that_works(kernel: tuple[KernelManager, BlockingKernelClient]) -> None:
     manager, client = kernel
     assert ended(client, START)["status"] == "ok"

@@ -34,6 +34,7 @@ def made() -> list[Display]:
     return [*displays()]
 
 
+@pytest.mark.slow
 def test_the_displays_of_mistakes_are_those_that_were_read_aloud(made: list[Display]) -> None:
     text, html = golden(made)
     assert text == TEXT.read_text(encoding="utf-8"), RENEW

@@ -54,6 +54,7 @@ def test_the_course_is_complete_and_listed_in_the_quick_start() -> None:
     assert f"{NUMBERS[len(COURSE)]} notebooks" in front
 
 
+@pytest.mark.slow
 @each_course_notebook
 def test_a_course_notebook_runs_as_committed_and_each_check_says_that_its_answer_is_missing(path: Path) -> None:
     committed, notebook = read(path), read(path)
@@ -73,6 +74,7 @@ def test_each_check_says_when_its_exercise_is_right(path: Path) -> None:
         assert cell.source.splitlines()[-1] == f'print("Exercise {number} is right.")', cell.id
 
 
+@pytest.mark.slow
 @each_course_notebook
 def test_a_solution_runs_and_its_checks_pass_and_leave_its_graph_alone(path: Path) -> None:
     notebook = read(SOLUTIONS / path.name)

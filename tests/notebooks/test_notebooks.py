@@ -19,6 +19,7 @@ NEEDED = {"pytorch": "torch", "jax": "jax"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in WITHOUT_OUTPUTS if path.parent.name != "solutions"], ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path: Path) -> None:
     if path.stem in NEEDED:

@@ -44,6 +44,7 @@ def test_random_edits_of_graphs_with_functions_are_in_kept_rows(graph: gc.Graph,
     check(graph, kept)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(CELLS)), st.integers(0, 2)), min_size=2, max_size=10))
 def test_random_cells_are_in_kept_rows(choices: list[tuple[str, int]]) -> None:

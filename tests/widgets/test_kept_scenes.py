@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def test_random_edits_are_in_the_scenes(graph: gc.Graph, changes: list[list[edit
         picture.compare(3)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(CELLS)), st.integers(0, 2)), min_size=2, max_size=8), st.integers(0, 1000))
 def test_random_cells_are_in_the_scenes(choices: list[tuple[str, int]], seed: int) -> None:

@@ -324,6 +324,7 @@ def graphs(draw: st.DrawFn) -> gc.Graph:
     return gc.get_default_graph()
 
 
+@pytest.mark.slow
 @given(graph=graphs(), seed=st.integers(0, 1000))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_renaming_never_changes_counts_and_every_node_is_in_one_box(graph: gc.Graph, seed: int) -> None:

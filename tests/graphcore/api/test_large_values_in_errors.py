@@ -67,6 +67,7 @@ def arguments(owner: str) -> dict[str, Any]:
     return {"self": self, "session": session, "graph": x.graph, "variable": v, "dtype": gc.float32, "node": x.node} | tensors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LARGE)
 def test_no_function_writes_out_a_large_value_that_it_refuses(kind: str) -> None:
     refused = 0

@@ -52,6 +52,7 @@ def test_only_functions_of_gc_ops_are_ops() -> None:
     assert [op_of(other) for other in (gc.tanh, gc.nn, gc.ops, 3, type, None)] == [None] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 def test_the_formulas_of_all_ops_give_the_shapes_that_their_kernels_give() -> None:
     compared = 0
@@ -80,6 +81,7 @@ def test_the_formulas_of_all_ops_give_the_shapes_that_their_kernels_give() -> No
     assert compared > 700
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 def test_the_examples_of_all_ops_run_as_they_are_written() -> None:
     run = 0

@@ -81,6 +81,7 @@ def test_an_unknown_op_is_an_attribute_error_that_says_where_to_look() -> None:
         _ = gc.ops.frobnicate
 
 
+@pytest.mark.slow
 def test_an_op_that_is_asked_of_the_package_is_an_attribute_error_that_says_where_it_is() -> None:
     known = set(dir(gc))
     elsewhere = [name for name in dir(gc.ops) if name not in known]

@@ -105,6 +105,7 @@ def test_all_values_are_those_of_the_plain_evaluator(make: Any) -> None:
     assert_all_equal(model, gc.from_source(model), {"x": X})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["light_squeezenet", "light_shufflenet"])
 def test_values_of_a_network_are_those_of_the_plain_evaluator(name: str) -> None:
     path = LIGHT / f"{name}.onnx"

@@ -280,6 +280,7 @@ def test_an_explanation_of_three_layers_names_each_part_once() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_shape_beyond_the_deepest_calls_that_are_inferred_says_so() -> None:
     x, p = gc.placeholder(gc.float32, [None, 3]), gc.placeholder(gc.bool, [])
 

@@ -68,6 +68,7 @@ def broken(declaration: PassDeclaration, before: dict[str, tuple[gc.Node, gc.Nod
     return found + [f"added {node.name} ({node.op})" for node in new if not declaration.may_add(node.op)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PASSES)
 @given(lines, st.sampled_from([None, *PASSES]))
 @settings(max_examples=40, deadline=None)

@@ -289,6 +289,7 @@ def build(program: list[Step], x: gc.Tensor) -> Any:
     return values[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @given(steps)
 @settings(max_examples=15, deadline=None)

@@ -38,6 +38,7 @@ def values(graph: gc.Graph) -> list[npt.NDArray[np.float64]]:
     return [value for point in POINTS for value in session.run(["result:0", "slope:0"], {"x:0": point})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_branches_and_loops_give_the_same_after_every_pass(name: str) -> None:
     graph = lowered(LOSSES[name])

@@ -61,6 +61,7 @@ def results(graph: gc.Graph) -> list[list[float]]:
     return [value.tolist() for value in gc.Session(graph).run(rets, {tensor: value for tensor, value in feeds.items() if tensor in graph})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_passes_in_any_order_keep_the_results(seed: int) -> None:
     graph, functions = random_graph(seed)

@@ -48,6 +48,7 @@ def replicated(build: Any, workers: int, servers: int, bandwidth: float, variabl
         return gc.predict_step(devices, fetches=[model.train_op], one_port=True), (machines.devices, holders.devices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 3, 5])
 @pytest.mark.parametrize("reduce", ["tree", "ring"])
 @pytest.mark.parametrize(("variables", "servers"), [("ps", 1), ("ps", 2), ("mirrored", 1)])

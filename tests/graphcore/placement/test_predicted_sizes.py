@@ -73,6 +73,7 @@ def predicted(graph: gc.Graph, fetch: Any) -> gc.StepPrediction:
     return gc.predict_step({node: DEVICES.require(node.assigned_device) for node in graph.nodes}, fetches=[fetch])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [None, 2 * N])
 @pytest.mark.parametrize("build", BUILD)
 def test_a_prediction_after_a_run_is_near_the_recorded_time(build: Callable[[gc.Tensor], Any], rows: int | None) -> None:

@@ -36,6 +36,7 @@ def trained(layers: int, memory: int) -> tuple[gc.Graph, gc.DeviceSet, list[Any]
     return graph, gc.simulated_devices("2 cpu", hardware=hardware), [step, loss]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("memory", [1 << 30, 220_000])
 def test_moves_that_are_dropped_early_would_not_be_proposed(layers: int, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:

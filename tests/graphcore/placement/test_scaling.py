@@ -63,6 +63,7 @@ def embedded() -> gc.Tensor:
     return gc.reduce_mean(gc.square(h))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandwidth", [1e9, 1e10])
 @pytest.mark.parametrize("reduce", ["tree", "ring", "auto"])
 @pytest.mark.parametrize(("variables", "count"), [("ps", 1), ("ps", 2), ("mirrored", 1)])

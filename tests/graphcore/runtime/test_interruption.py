@@ -229,6 +229,7 @@ def press_when_within(thread: int, functions: set[str]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @ENGINES
 @pytest.mark.usefixtures("no_finalisers")
 @pytest.mark.parametrize("how", ["timeout", "ctrl-c"])

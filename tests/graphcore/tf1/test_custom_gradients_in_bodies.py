@@ -21,6 +21,7 @@ def graph() -> Iterator[gc.Graph]:
         yield graph
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["override", "two"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_custom_gradient_in_a_body_gives_what_it_gives_without_bodies(place: str, function: str) -> None:

@@ -47,6 +47,7 @@ def test_a_chain_of_a_hundred_thousand_nodes_is_explained() -> None:
     assert "<td>... 99,960 more ...</td>" in re.sub(r" (colspan|style)=\"[^\"]*\"", "", html)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_ways_that_meet_are_explained() -> None:
     x = place("x")
     y = gc.apply_op("AddN", [[gc.tanh(x) for _ in range(20_000)]], name="y")
@@ -60,6 +61,7 @@ def test_twenty_thousand_ways_that_meet_are_explained() -> None:
     assert len(found._repr_html_()) < 40_000
 
 
+@pytest.mark.slow
 def test_cuts_behind_a_long_chain_are_found_without_walking_it_for_each() -> None:
     x = place("x")
     y = x

@@ -166,6 +166,7 @@ OPTIMIZERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_resource", [False, True])
 @pytest.mark.parametrize("make", OPTIMIZERS)
 def test_a_training_step_in_a_branch_or_loop_does_what_it_does_outside(make: Any, use_resource: bool) -> None:

@@ -144,6 +144,7 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_a_hostile_file_is_read_or_refused_at_once(name: str) -> None:

@@ -210,6 +210,7 @@ def graph_def(nodes: Sequence[NodeDef]) -> GraphDef:
     return GraphDef(node=tuple(nodes), versions=VersionDef(producer=1000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_file_takes_neither_much_time_nor_memory_to_open(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model.pb"
@@ -221,6 +222,7 @@ def test_a_small_file_takes_neither_much_time_nor_memory_to_open(name: str, tmp_
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY_KIB
 
 
+@pytest.mark.slow
 def test_texts_differences_explanations_and_import_are_within_the_budget_too(tmp_path: Path) -> None:
     bomb = graph_def([*filled(400), *chain("MatMul", 300, transpose_a=False, transpose_b=False, **INT), *total("a300")])
     path = tmp_path / "model.pbtxt"

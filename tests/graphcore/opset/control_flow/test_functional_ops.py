@@ -149,6 +149,7 @@ def mapped(w: gc.Tensor, xs: gc.Tensor, u: gc.Tensor) -> gc.Tensor:
     return gc.get_default_graph().apply_op("MapAccumulate", [[w], xs, u], attrs).outputs[0]
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("rows", [3, 1, 0, None])
 @pytest.mark.parametrize("times", [2, 3])

@@ -28,6 +28,7 @@ def differences(session: gc.Session, y: Any, x: Any, point: Any) -> Any:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False], ids=["known shapes", "unknown shapes"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_gradients_and_second_derivatives_agree_with_central_differences(name: str, known: bool) -> None:

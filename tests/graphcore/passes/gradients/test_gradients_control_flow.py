@@ -262,6 +262,7 @@ def differences(run: Callable[[np.ndarray], float], step: float = 1e-5) -> np.nd
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simplify", [True, False], ids=["simplified", "plain"])
 @pytest.mark.parametrize("shape", [[3], [None]], ids=["known", "unknown"])
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -384,6 +385,7 @@ def test_a_loop_of_integers_has_no_gradient() -> None:
     assert [cut.kind for cut in gc.explain_gradient(y, x).cuts] == ["dtype"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "simplify"), [([3], False), ([None], True)], ids=["known-plain", "unknown-simplified"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_second_derivatives_agree_with_central_differences_of_the_first(name: str, shape: list[int | None], simplify: bool) -> None:

@@ -106,6 +106,7 @@ def assert_alike(found: Sequence[Array | None], wanted: Sequence[Array | None]) 
             np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(programs(), st.integers(0, 1000))
 def test_constants_and_placeholders_have_the_same_gradients_and_follow_what_is_fed(program: Program, seed: int) -> None:
     arrays, others = values(program, seed), values(program, seed + 5000)

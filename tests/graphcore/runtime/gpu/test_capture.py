@@ -248,6 +248,7 @@ def test_a_value_that_is_set_while_a_run_is_captured_is_kept(
             session.run(more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int64"])
 def test_captured_products_of_all_forms_are_those_of_the_cpu(cupy: StrictCupy, dtype: str) -> None:
     def placed(*shape: int) -> gc.Tensor:

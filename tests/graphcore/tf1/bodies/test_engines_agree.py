@@ -13,6 +13,7 @@ from tests.support.body_programs import Program
 WAYS: list[dict[str, Any]] = [{"engine": "auto"}, {"engine": "dataflow"}, {"devices": gc.simulated_devices("2 cpu")}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1006))
 def test_a_random_program_gives_the_same_in_all_engines_and_on_several_devices(seed: int) -> None:
     found = []

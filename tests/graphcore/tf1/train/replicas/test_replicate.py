@@ -42,6 +42,7 @@ def cpus(count: int) -> list[str]:
     return [f"/cpu:{number}" for number in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("place", [PS, MIRRORED], ids=["ps", "mirrored"])
 def test_losses_of_replicas_are_those_of_one_process_with_equal_and_unequal_shares(optimizer: str, place: dict[str, Any]) -> None:
