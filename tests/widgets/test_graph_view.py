@@ -405,6 +405,20 @@ def test_a_title_that_no_connection_can_carry_reaches_the_page_with_escapes(soft
     view.close()
 
 
+def test_of_a_graph_that_gets_numbers_only_these_are_sent(page: Page) -> None:
+    page.ask(type="ready")
+    page.sent.clear()
+    page.view.overlay({"y": 1.5}, title="Error")
+    (change,) = page.changes()
+    assert (change.head.spaces, change.texts, [overlay.values for overlay in change.head.overlays]) == ([], [], [[1.5]])
+    page.sent.clear()
+    with page.view.graph.as_default():
+        gc.constant(1.0, name="more")
+    page.view.overlay({"more": 2.5}, title="Error")
+    (change,) = page.changes()
+    assert (len(change.ids), len(change.head.spaces)) == (1, 1)
+
+
 # ---- both states of a difference ------------------------------------------------------------------------------------
 
 

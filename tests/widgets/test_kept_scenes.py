@@ -17,6 +17,7 @@ from tests.support.live_page import LivePage
 from tests.support.random_cells import CELLS, code_of
 from tests.support.walks import next_request
 from tests.widgets import test_scene_properties as with_scopes
+from widgets import add_overlay
 from widgets.render.compiled import GraphCompiler
 from widgets.requests import ReadyRequest
 from widgets.scene import Scene
@@ -43,9 +44,12 @@ class Changing:
 def test_random_edits_are_in_the_scenes(graph: gc.Graph, changes: list[list[edits.Edit]], seed: int, boxes: int) -> None:
     picture = Changing(graph, seed, max_boxes=boxes)
     picture.compare(3)
-    for each in changes:
+    for number, each in enumerate(changes):
         edits.apply(graph, each)
         picture.compare(3)
+        if len(graph):
+            add_overlay(graph, {node.name: number + place for place, node in enumerate(graph.op_nodes()) if place < 9})
+            picture.compare(3)
 
 
 @pytest.mark.slow

@@ -189,7 +189,7 @@ class _Names:
 
     def __init__(self, graph: Graph, names: Iterable[Any]) -> None:
         self._graph = graph
-        self._scopes = {node.name[:end] for node in graph.op_nodes() for end in _ends(node.name)}
+        self._scopes = _scopes(graph)
         foreign = foreign_of(graph)
         self._sources = {} if foreign is None else {record.name: name for name, record in foreign.nodes.items()}
         self._modules = {} if foreign is None else {module: path.removesuffix("/") for path, module in foreign.modules.items()}
@@ -212,8 +212,15 @@ class _Names:
         return None
 
 
-def _ends(name: str) -> list[int]:
-    return [place for place, letter in enumerate(name) if letter == "/"]
+def _scopes(graph: Graph) -> set[str]:
+    """The scopes around the nodes of a graph."""
+    scopes: set[str] = set()
+    for node in graph.op_nodes():
+        scope = node.name.rpartition("/")[0]
+        while scope and scope not in scopes:
+            scopes.add(scope)
+            scope = scope.rpartition("/")[0]
+    return scopes
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.build import Space, Writer, json_line
 from widgets.render.page_data.columns import Columns
 from widgets.render.page_data.steps import done
-from widgets.render.page_data.types import CallRecord, GraphChange
+from widgets.render.page_data.types import CallRecord, GraphChange, PageHead
 from widgets.scene.calls import Call, calls_functions
 from widgets.scene.lenses import own_lenses
 from widgets.scene.overlays import overlays_of
@@ -43,6 +43,7 @@ class LiveData:
         self._state = state
         self._number = 0
         self._calls: object = None
+        self._sent: tuple[object, ...] = ()
 
     def whole(self) -> GraphChange:
         """The data of all nodes, with which any page can begin."""
@@ -57,6 +58,12 @@ class LiveData:
     def _next(self, *, whole: bool) -> GraphChange:
         done(self._kept.update())
         rows, removed = self._changes.take()
+        content = (*_content_but_overlays(self._graph), self._state.max_boxes, self._state.auto_boxes)
+        if not (whole or rows or removed) and content == self._sent:
+            alone = self._overlays_alone()
+            self._number += 1
+            return alone
+        self._sent = content
         if whole:
             rows, removed = self._kept.rows, []
         calls = self._calls
@@ -67,6 +74,37 @@ class LiveData:
             made = self._change(rows, removed, whole=whole, share=False)
         self._number += 1
         return made
+
+    def _overlays_alone(self) -> GraphChange:
+        """The change where at most the overlays are different."""
+        head = PageHead(
+            spaces=[],
+            infos=[],
+            signatures=[],
+            gradients=[],
+            ops={},
+            slots=[],
+            own_lenses=[],
+            max_boxes=self._state.max_boxes,
+            auto_boxes=self._state.auto_boxes,
+            overlays=overlays_of(self._graph),
+        )
+        return GraphChange(
+            number=self._number,
+            whole=False,
+            ids=[],
+            removed=[],
+            merges=self._kept.marks.merges,
+            dims=[],
+            origins=[],
+            with_bodies=False,
+            head=head,
+            texts=[],
+            sources=[],
+            spaces=[],
+            times_note="",
+            values_note="",
+        )
 
     def _change(self, rows: list[NodeRow], removed: list[int], *, whole: bool, share: bool) -> GraphChange:
         graph, kept = self._graph, self._kept
@@ -117,6 +155,10 @@ class LiveData:
 
 def content_of(graph: Graph) -> tuple[object, ...]:
     """Everything that decides what the data of a graph is, for comparison of two moments."""
+    return (*_content_but_overlays(graph), tuple(overlays_of(graph)))
+
+
+def _content_but_overlays(graph: Graph) -> tuple[object, ...]:
     cells = graph.cells
     return (
         graph.version,
@@ -128,7 +170,6 @@ def content_of(graph: Graph) -> tuple[object, ...]:
         cells.faults,
         cells.runs,
         own_lenses(),
-        tuple(overlays_of(graph)),
     )
 
 

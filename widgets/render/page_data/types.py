@@ -311,6 +311,7 @@ class GraphChange(msgspec.Struct, frozen=True, kw_only=True):
         origins: each of these nodes that is a gradient node, and after it the node that it differentiates, by ids.
         with_bodies: the calls and bodies are other ones.
         head: of the page. The first space has calls and gradients of these nodes by ids, everything else in it is of all nodes by places.
+            Without any space it has the overlays alone: nothing else is different.
         texts, sources: of these nodes.
         spaces: the columns of these nodes, with ids for numbers of nodes, and those of bodies.
         times_note, values_note: the reasons if there are no recorded times and values.

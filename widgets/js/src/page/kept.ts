@@ -121,6 +121,11 @@ export class KeptData {
     if (!change.whole && change.number !== this.#number + 1) return null;
     if (change.whole) this.#startOver();
     this.#number = change.number;
+    if (change.head.spaces.length === 0 && this.#plain) {
+      // All that was made of the data stays: it reads the overlays where they are.
+      Object.assign(this.#plain.head, { overlays: change.head.overlays });
+      return this.marked(news);
+    }
     const numbers = this.#renumber(change);
     Object.assign(this.#ops, change.head.ops);
     for (const id of change.removed) this.#rows.delete(id);

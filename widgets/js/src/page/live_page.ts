@@ -12,6 +12,7 @@ import type {
   WhatIfMessage,
 } from "../scene/generated";
 import { lit } from "../scene/query";
+import type { PageData } from "./data";
 import { GraphPage } from "./graph_page";
 import { KeptData } from "./kept";
 
@@ -27,6 +28,7 @@ export interface Ask {
 export class LivePage {
   readonly #kept = new KeptData();
   #page: GraphPage | null = null;
+  #data: PageData | null = null;
   #revision = 0;
   /** The end of the cell of the last change. */
   #sentAt = 0;
@@ -42,7 +44,10 @@ export class LivePage {
     if (!data) return { type: "ask", request: { type: "want_whole" } };
     const choices = message.choices ?? this.#page?.choices;
     if (!choices) return { type: "ask", request: { type: "want_whole" } };
-    this.#page = new GraphPage(data, { title: message.title, ...choices });
+    const beginning = { title: message.title, ...choices };
+    if (this.#page && data === this.#data) this.#page.begin(beginning);
+    else this.#page = new GraphPage(data, beginning);
+    this.#data = data;
     if (this.#boxes > 0) this.#page.answer({ type: "crowded", boxes: this.#boxes });
     this.#sentAt = message.sent_at;
     const { focus: name } = message;

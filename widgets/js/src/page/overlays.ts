@@ -34,18 +34,20 @@ function rowsIn(instance: Instance, overlay: Overlay): Rows {
   if (kept) return kept;
   const { space } = instance;
   const place = overlay.prefixes.indexOf(instance.prefix);
-  const byName = new Map<string, number>();
-  for (const [row, name] of overlay.names.entries()) if (overlay.places[row] === place) byName.set(name, row);
   const ofNode = new Int32Array(space.size).fill(-1);
+  const ofScope = new Map<string, number>();
+  for (const [row, name] of overlay.names.entries()) {
+    if (overlay.places[row] !== place) continue;
+    const node = space.find(name);
+    if (node === undefined) ofScope.set(name, row);
+    else ofNode[node] = row;
+  }
   const around = new Map<number, number[]>();
   const sizes = new Map<number, number>();
-  const scopes = [...byName].some(([name]) => space.find(name) === undefined);
-  for (let node = 0; byName.size > 0 && node < space.size; node++) {
+  for (let node = 0; ofScope.size > 0 && node < space.size; node++) {
     const name = space.name(node);
-    ofNode[node] = byName.get(name) ?? -1;
-    if (!scopes) continue;
     for (let end = name.indexOf("/"); end >= 0; end = name.indexOf("/", end + 1)) {
-      const row = byName.get(name.slice(0, end));
+      const row = ofScope.get(name.slice(0, end));
       if (row === undefined) continue;
       getOrMake(around, node, () => []).push(row);
       sizes.set(row, (sizes.get(row) ?? 0) + 1);
