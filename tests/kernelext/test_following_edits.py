@@ -190,7 +190,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs, edits)
 @example(FIRST, [("activation", 1)])
 @example({**FIRST, "activation": 2}, [("function", 1)])

@@ -143,7 +143,7 @@ steps = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs, steps)
 @example({**FIRST, "activation": 2}, [("function", 1), ("hidden", 1), ("undo", 0), ("undo", 0), ("redo", 0), ("redo", 0)])
 @example(FIRST, [("delete hidden", 0), ("undo", 0), ("redo", 0), ("hidden", 1)])

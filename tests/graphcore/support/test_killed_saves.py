@@ -27,5 +27,5 @@ def test_the_last_finished_save_can_be_read_after_a_kill() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_last_finished_save_can_be_read_after_each_of_a_hundred_kills(kind: str) -> None:
-    check(100, kind)
+def test_the_last_finished_save_of_each_kind_can_be_read_after_each_of_many_kills(kind: str) -> None:
+    check(25, kind)
