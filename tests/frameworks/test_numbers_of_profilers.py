@@ -81,6 +81,16 @@ def test_averages_of_torch_are_the_means_of_calls(by_shape: bool) -> None:
     assert len({times[f"{layer}/linear"] for layer in layers}) == len(linear)
 
 
+def test_a_trace_of_torch_without_modules_has_the_means_of_calls(tmp_path: Path) -> None:
+    module, x = model(), torch.zeros(4, 8)
+    with torch.no_grad(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
+        module(x)
+    profiler.export_chrome_trace(str(tmp_path / "trace.json"))
+    graph = graph_of(module, x)
+    by_trace, by_averages = rows(add_overlay(graph, tmp_path / "trace.json")), rows(add_overlay(graph, profiler))
+    assert {name: pytest.approx(time, abs=0.01) for name, time in by_averages.items()} == by_trace
+
+
 def test_a_profile_of_onnx_runtime_has_the_time_of_each_node(tmp_path: Path) -> None:
     runtime: Any = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,12 +118,32 @@ def test_modules_and_names_of_the_source_name_nodes_of_a_model() -> None:
     assert isinstance(graph, gc.Graph)
     add_overlay(graph, {"/layer1/relu/Relu": 1, "layer2.relu": 2})
     assert set(marks(graph).values()) == {"1", "2"}
+    add_overlay(graph, {"h": 3, "y": 4})  # the tensors
+    assert set(marks(graph).values()) == {"3", "4"}
+
+
+def test_a_profile_of_onnx_runtime_names_nodes_of_a_blocked_layout_by_their_tensors(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["conv_output"], name="/conv/Conv"), helper.make_node("Relu", ["conv_output"], ["y"])]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 4, 4]) for name in "xy"]
+    weights = [helper.make_tensor("w", TensorProto.FLOAT, [8, 8, 1, 1], [0.0] * 64)]
+    graph = gc.from_source(helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], weights)))
+    assert isinstance(graph, gc.Graph)
+    events = [{"cat": "Node", "name": f"{name}_kernel_time", "dur": 7} for name in ("conv_output_nchwc", "ReorderOutput_token_1")]
+    (tmp_path / "profile.json").write_text(json.dumps(events))
+    overlay = add_overlay(graph, tmp_path / "profile.json")
+    assert dict(zip(overlay.names, overlay.values, strict=True)) == {"conv/Conv": 7}
 
 
 FILES = {
     "numbers.json": (json.dumps({"first/cos": 1.5}), "1.5"),
     "numbers.csv": ("name,count,ms\nfirst/cos,no,1\nfirst/cos,no,2\n", "3"),
     "numbers_with_counts.csv": ("layer,calls,FLOPs [G]\nfirst/cos,9,1.5\n", "1.5 G"),
+    "table_with_an_index.csv": (",layer,calls,ms\n17,first/cos,9,1.5\n", "1.5"),
+    "table_with_numbers_first.csv": ("ms,path\n1.5,first/cos\n", "1.5"),
+    "numbers.tsv": ("layer\tms\nfirst/cos\t1.5\n", "1.5"),
+    "numbers_with_semicolons.csv": ("layer;ms\nfirst/cos;1.5\n", "1.5"),
+    "records.json": (json.dumps([{"rank": 1, "layer": "first/cos", "ms": 1.5}]), "1.5"),
+    "columns.json": (json.dumps({"layer": {"0": "first/cos"}, "ms": {"0": 1.5}}), "1.5"),
     "framework_op_stats.csv": (
         """Rank,Operation Type,Operation Name,#Occurrences,Total time (us),Total self-time (us),Total self-time on Device (%)
 1,cos,first/cos,4,80,2000,0.5
@@ -155,6 +176,7 @@ FILES = {
         "5 µs",
     ),
     "node_data.json": (json.dumps({"main": {"results": {"first/cos": {"value": 4}}}}), "4"),
+    "node_data_as_text.json": (json.dumps({"graphsData": {"main": {"results": {"first/cos": {"value": "4"}}}}}), "4"),
     "node_data_of_one_graph.json": (json.dumps({"results": {"first/cos": {"value": 6}}, "thresholds": []}), "6"),
 }
 
@@ -165,6 +187,27 @@ def test_files_of_other_tools_are_read(name: str, model: gc.Graph, tmp_path: Pat
     (tmp_path / name).write_text(text)
     add_overlay(model, tmp_path / name)
     assert marks(model) == {"first/": expected}
+
+
+def test_a_packed_file_is_read_too(model: gc.Graph, tmp_path: Path) -> None:
+    (tmp_path / "trace.json.gz").write_bytes(gzip.compress(FILES["trace.json"][0].encode()))
+    add_overlay(model, tmp_path / "trace.json.gz")
+    assert marks(model) == {"first/": "5 µs"}
+
+
+@pytest.mark.parametrize("index", [None, "path"], ids=["plain", "indexed"])
+@pytest.mark.parametrize("columns", [["path", "ms", "calls"], ["calls", "ms", "path"]], ids=["names first", "names last"])
+def test_tables_of_pandas_have_names_and_numbers_in_any_order(columns: list[str], index: str | None, model: gc.Graph) -> None:
+    pandas: Any = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"path": ["first/cos", "second/cos"], "ms": [1.5, 2.5], "calls": [9, 9]})[columns]
+    add_overlay(model, table if index is None else table.set_index(index))
+    assert marks(model) == {"first/": "1.5", "second/": "2.5"}
+
+
+def test_a_table_of_polars_has_names_and_numbers_in_any_order(model: gc.Graph) -> None:
+    polars: Any = pytest.importorskip("polars")
+    add_overlay(model, polars.DataFrame({"rank": [1, 2], "ms": [1.5, 2.5], "path": ["first/cos", "second/cos"]}))
+    assert marks(model) == {"first/": "1.5", "second/": "2.5"}
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from graphcore.frontends.record import foreign_of
 from widgets.scene.time_lens import run_times
@@ -20,6 +23,7 @@ _NODE: Final = "_kernel_time"
 _MODULE: Final = "nn.Module: "
 """The start of the names of modules in a trace of PyTorch; the class and a number follow, as in `Linear_3`."""
 _MODULE_NAME: Final = re.compile(rf"{_MODULE}(\w+)_(\d{{1,9}})")
+_OP: Final = "aten::"
 _ON_DEVICE: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 
 
@@ -50,27 +54,63 @@ def of_events(events: Iterable[Any]) -> dict[str, float]:
             modules[name] += event["dur"]
         else:
             others[name] += event["dur"]
-    return nodes or (modules and _on_device(timed)) or modules or others
+    return nodes or (modules and _on_device(timed, _module_of)) or modules or others
 
 
-def _on_device(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The microseconds on a GPU by the modules in which they were started."""
+class OpCalls(msgspec.Struct, frozen=True):
+    """The calls of an op of PyTorch with inputs of certain shapes, as its averages have them."""
+
+    key: str
+    count: int
+    cpu_time_total: float
+    device_time_total: float
+    input_shapes: list[Any]
+
+
+def calls_in(events: Iterable[Any]) -> list[OpCalls]:
+    """The calls of ops in a trace of PyTorch without modules."""
+    timed = [event for event in events if isinstance(event, Mapping) and isinstance(event.get("dur"), int | float)]
+    if any(_module_of(event) for event in timed):
+        return []
+    times: dict[str, list[float]] = defaultdict(list)
+    for event in timed:
+        label = _op_of(event)
+        if label:
+            times[label].append(event["dur"])
+    on_device = _on_device(timed, _op_of) if times else {}
+    labels = [(json.loads(label), durations, on_device.get(label, 0.0)) for label, durations in times.items()]
+    return [OpCalls(key, len(durations), sum(durations), device, shapes) for (key, shapes), durations, device in labels]
+
+
+def _module_of(event: Mapping[str, Any]) -> str:
+    name = str(event.get("name", ""))
+    return name if name.startswith(_MODULE) else ""
+
+
+def _op_of(event: Mapping[str, Any]) -> str:
+    """The op and the shapes of its inputs as text, "" for anything else."""
+    name = str(event.get("name", ""))
+    return json.dumps([name, (event.get("args") or {}).get("Input Dims") or []]) if name.startswith(_OP) else ""
+
+
+def _on_device(events: Iterable[Mapping[str, Any]], label_of: Callable[[Mapping[str, Any]], str]) -> dict[str, float]:
+    """The microseconds on a GPU by the labels of the calls in which they were started."""
     taken: dict[object, float] = defaultdict(float)
     calls = []
     for event in events:
         key = (event.get("args") or {}).get("correlation")
         if event.get("cat") in _ON_DEVICE:
             taken[key] += event["dur"]
-        elif key is not None or str(event.get("name", "")).startswith(_MODULE):
-            calls.append((event.get("tid"), event["ts"], -event["dur"], str(event.get("name", "")), key))
+        elif key is not None or label_of(event):
+            calls.append((event.get("tid"), event["ts"], -event["dur"], label_of(event), key))
     sums: dict[str, float] = defaultdict(float)
     around: list[tuple[float, object, str]] = []
-    for thread, start, minus, name, key in sorted(calls, key=lambda call: (str(call[0]), *call[1:3])):
-        around = [(end, other, module) for end, other, module in around if other == thread and end > start]
-        if name.startswith(_MODULE):
-            around.append((start - minus, thread, name))
-        for module in {module for _, _, module in around} if key in taken else ():
-            sums[module] += taken[key]
+    for thread, start, minus, label, key in sorted(calls, key=lambda call: (str(call[0]), *call[1:3])):
+        around = [(end, other, outer) for end, other, outer in around if other == thread and end > start]
+        if label:
+            around.append((start - minus, thread, label))
+        for outer in {outer for _, _, outer in around} if key in taken else ():
+            sums[outer] += taken[key]
     return sums
 
 

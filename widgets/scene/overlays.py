@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -11,15 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from graphcore.brief import brief
 from graphcore.costing import Costs
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from graphcore.frontends.record import foreign_of
+from graphcore.frontends.record import ForeignRecord, foreign_of
 from graphcore.graph import Node, Tensor
 from graphcore.graph.attached import Attached
 from graphcore.runtime import Trace
 from widgets.overlays import Combine, Overlay, Scale
 from widgets.scene.lenses import lens_names
-from widgets.scene.overlay_files import Numbers, read_numbers
+from widgets.scene.overlay_files import read_numbers
 from widgets.scene.overlay_jax import of_jax
 from widgets.scene.overlay_profiles import MICROSECONDS, modules_by_number, of_averages, of_trace
+from widgets.scene.overlay_tables import Numbers, of_table
 from widgets.scene.run_names import split_name
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 _overlays: Final[Attached[tuple[Overlay, ...]]] = Attached()
 _MOST_NAMED: Final = 3
+_BLOCKED: Final = "_nchwc"
+"""The end of names in profiles of ONNX Runtime: of nodes that it runs on blocks of channels, called by their tensors."""
 
 
 def overlays_of(graph: Graph) -> list[Overlay]:
@@ -137,28 +141,24 @@ def _numbers(graph: Graph, numbers: Any, unit: str) -> Numbers:
         InvalidArgumentError: it has none.
     """
     if isinstance(numbers, str | Path):
-        return read_numbers(Path(numbers))
+        taken = read_numbers(Path(numbers))
+        of_ops = of_averages(graph, taken.calls)
+        return Numbers(of_ops, MICROSECONDS) if of_ops else taken
     if isinstance(numbers, Trace):
         return Numbers(of_trace(graph, numbers, unit), MICROSECONDS)
     if hasattr(numbers, "key_averages") and not isinstance(numbers, list):  # a profiler of PyTorch
         numbers = numbers.key_averages(group_by_input_shape=True)
     if isinstance(numbers, list) and numbers and all(hasattr(row, "key") and hasattr(row, "cpu_time_total") for row in numbers):
         return Numbers(of_averages(graph, numbers), MICROSECONDS)
-    return Numbers(dict(_table(numbers)))
-
-
-def _table(numbers: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(numbers, Costs):
         amounts = [(name, cost.multiply_adds) for name, cost in numbers.nodes.items()]
-        return [(name, amount.value(dict.fromkeys(amount.names, 1))) for name, amount in amounts if amount.terms]
+        return Numbers({name: amount.value(dict.fromkeys(amount.names, 1)) for name, amount in amounts if amount.terms})
     if hasattr(numbers, "iter_rows"):  # a table of polars
-        return [(row[0], row[1]) for row in numbers.iter_rows()]
+        return of_table([list(numbers.columns), *numbers.iter_rows()])
     if hasattr(numbers, "columns") and hasattr(numbers, "itertuples"):  # a table of pandas
-        several = len(numbers.columns) > 1
-        return [(row[1], row[2]) if several else (row[0], row[1]) for row in numbers.itertuples()]
+        return of_table([[numbers.index.name or "", *numbers.columns], *[list(row) for row in numbers.itertuples()]])
     if isinstance(numbers, Mapping) or hasattr(numbers, "items"):
-        pairs: Iterable[tuple[Any, Any]] = numbers.items()
-        return pairs
+        return Numbers(dict(numbers.items()))
     raise InvalidArgumentError(f"Required numbers by name (a dict, a table of two columns, or a file), got {brief(numbers)}")
 
 
@@ -193,6 +193,7 @@ class _Names:
         foreign = foreign_of(graph)
         self._sources = {} if foreign is None else {record.name: name for name, record in foreign.nodes.items()}
         self._modules = {} if foreign is None else {module: path.removesuffix("/") for path, module in foreign.modules.items()}
+        self._tensors = {} if foreign is None else _tensors(foreign)
         numbered = modules_by_number(graph, [name for name in names if isinstance(name, str)])
         self._modules |= {name: self._modules.get(path, path.replace(".", "/")) for name, path in numbered.items()}
 
@@ -206,10 +207,18 @@ class _Names:
         tensor, _, index = text.rpartition(":")
         if index.isdigit() and self._graph.find(tensor) is not None:
             return tensor
-        for name in (self._sources.get(text), self._modules.get(text), text.removesuffix("/"), text.replace(".", "/")):
+        result = self._tensors.get(text) or self._tensors.get(text.removesuffix(_BLOCKED))
+        for name in (self._sources.get(text), self._modules.get(text), result, text.removesuffix("/"), text.replace(".", "/")):
             if name is not None and (name in self._scopes or self._graph.find(name) is not None):
                 return name
         return None
+
+
+def _tensors(foreign: ForeignRecord) -> dict[str, str]:
+    """The nodes by the names of their results in the source, without names of several results."""
+    named = [(port.name, name) for name, record in foreign.nodes.items() for port in record.outputs if port.name]
+    counts = Counter([tensor for tensor, _ in named])
+    return {tensor: name for tensor, name in named if counts[tensor] == 1}
 
 
 def _scopes(graph: Graph) -> set[str]:
