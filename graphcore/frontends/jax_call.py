@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from graphcore.frontends.jax_reader.remarks import remarks_on
 from graphcore.frontends.keras_reader.calls import is_layer_of_jax, name_layers, variable_names, without_effects
 from graphcore.frontends.shape_remarks import mark_broadcasts
 from graphcore.remarks import remark
+from graphcore.support.random_states import kept_generators
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
@@ -33,7 +35,7 @@ _WRAPPERS: Final = "/jax/_src/"
 def sniff(source: Source) -> bool:
     """True iff the source is a call of a function that JAX has made, or with arrays of JAX.
 
-    With numbers for arguments it is one if the function uses JAX.
+    With numbers for arguments, or with none, it is one if the function uses JAX.
     """
     call = source.value
     if not isinstance(call, Call):
@@ -42,7 +44,8 @@ def sniff(source: Source) -> bool:
     is_wrapper = _WRAPPERS in getattr(code, "co_filename", "").replace("\\", "/")  # jax.grad(f), jax.vmap(f)
     if _is_of_jax(call.function) or is_layer_of_jax(call.function) or is_wrapper or call.gives(_is_of_jax):
         return True
-    return call.gives(_is_number) and any(_is_of_jax(value) or _is_jax(value) for value in values_used_by(call.function))
+    is_plain = call.gives(_is_number) or not (call.args or call.kwargs)
+    return is_plain and any(_is_of_jax(value) or _is_jax(value) for value in values_used_by(call.function))
 
 
 def read(source: Source) -> ForeignGraph:
@@ -52,7 +55,8 @@ def read(source: Source) -> ForeignGraph:
         InvalidArgumentError: it fails before any operation.
     """
     assert isinstance(source.value, Call)
-    return _traced(source.value)[0]
+    with _kept(source.value):
+        return _traced(source.value)[0]
 
 
 def make(call: Call, record: RunRecord) -> MadeCall:
@@ -60,6 +64,16 @@ def make(call: Call, record: RunRecord) -> MadeCall:
 
     The result is that of the call under `jax.disable_jit()`, bit for bit.
     """
+    with _kept(call):
+        return _made(call, record)
+
+
+def _kept(call: Call) -> AbstractContextManager[None]:
+    """Keep generators, lists and objects that a call uses: they would get values of the trace."""
+    return kept_generators([*call.args, *call.kwargs.values(), call.function, *values_used_by(call.function)])
+
+
+def _made(call: Call, record: RunRecord) -> MadeCall:
     source, result = _traced(call)
     if source.runner is None:
         return MadeCall(source, None, result.error)

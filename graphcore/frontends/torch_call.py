@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from graphcore.frontends.frontend import Call, MadeCall
@@ -18,8 +19,8 @@ KIND: Final = "call of a PyTorch module or function (gc.show(model, x), %graph m
 
 
 def sniff(source: Source) -> bool:
-    """True iff the source is a call of a module, or of a function that takes or uses modules or tensors."""
-    return isinstance(source.value, Call) and uses_torch(source.value)
+    """True iff the source is a call of a module, or of a function that takes or uses PyTorch."""
+    return isinstance(source.value, Call) and (uses_torch(source.value) or imports_torch(source.value))
 
 
 def read(source: Source) -> ForeignGraph:
@@ -46,6 +47,14 @@ def uses_torch(call: Call) -> bool:
     if _is_of_torch(call.function) or call.gives(_is_of_torch):
         return True
     return any(_is_of_torch(used) for value in (call.function, *call.args, *call.kwargs.values()) for used in values_used_by(value))
+
+
+def imports_torch(call: Call) -> bool:
+    """True iff the function of a call, or one that it gets, uses PyTorch, and it gets no arrays of JAX."""
+    functions = call.function, *call.args, *call.kwargs.values()
+    modules = [value.__name__ for function in functions for value in values_used_by(function) if isinstance(value, ModuleType)]
+    is_used = any(name.partition(".")[0] == "torch" for name in modules)
+    return is_used and not call.gives(lambda value: type(value).__module__.partition(".")[0] in {"jax", "jaxlib"})
 
 
 def _is_of_torch(value: object) -> bool:

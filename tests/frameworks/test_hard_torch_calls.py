@@ -22,6 +22,7 @@ functional: Any = nn.functional
 from graphcore import from_source  # noqa: E402 - after the checks for libraries
 from graphcore.errors import GraphError  # noqa: E402 - as above
 from graphcore.frontends.frontend import Call  # noqa: E402 - as above
+from graphcore.frontends.record import foreign_of  # noqa: E402 - as above
 from graphcore.graph import Graph  # noqa: E402 - as above
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
@@ -356,3 +357,12 @@ def test_a_call_that_cannot_be_followed_is_refused_in_a_sentence(name: str) -> N
     make, reason = REFUSED[name]
     with pytest.raises(GraphError, match=reason):
         shown(make())
+
+
+def test_a_decision_of_a_module_of_pytorch_is_noted_with_the_line_of_pytorch() -> None:
+    graph = from_source(Call(nn.BatchNorm1d(4, momentum=None), (torch.ones(3, 4),)))
+    record = foreign_of(graph)
+    assert record is not None
+    (note,) = record.source.notes
+    assert "float(self.num_batches_tracked)" in note
+    assert "batchnorm.py, line" in note

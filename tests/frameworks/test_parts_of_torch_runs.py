@@ -11,6 +11,8 @@ torch: Any = pytest.importorskip("torch")
 nn: Any = torch.nn
 
 import graphcore as gc  # noqa: E402 - after the check for torch
+from graphcore import from_source  # noqa: E402 - as above
+from graphcore.frontends.frontend import Call  # noqa: E402 - as above
 
 
 def mlp() -> tuple[Any, Any]:
@@ -140,3 +142,83 @@ def test_a_backward_pass_that_fails_within_a_run_is_marked() -> None:
     (failed,) = [node for node in run.graph.nodes if node.error is not None]
     assert failed.op == "torch.backward"
     assert w.grad is None
+
+
+def test_passes_that_are_called_directly_have_values_and_the_first_bad_one() -> None:
+    w = torch.zeros(3, requires_grad=True)
+
+    def logarithm() -> Any:
+        y = torch.where(w > 0, w.log(), w * 2).sum()  # BAD log
+        (gradient,) = torch.autograd.grad(y, w)
+        return gradient
+
+    values = gc.run(logarithm).trace.values
+    assert values is not None
+    first = values.first_bad
+    assert first is not None
+    assert "LogBackward0" in first.tensor.node
+    assert "its inputs were finite" in first.cause
+
+    def seeded() -> Any:
+        results = [(w * 2).sum(), (w * w).sum()]
+        return torch.autograd.grad(results, [w], [torch.tensor(2.0), torch.tensor(1.0)])
+
+    run = gc.run(seeded)
+    assert {node.op for node in run.graph.nodes if node.name in run.graph.gradient_records} >= {
+        "torch.SumBackward0",
+        "torch.AccumulateGrad",
+    }
+
+
+def test_gradients_of_direct_passes_are_those_of_the_plain_call_bit_for_bit() -> None:
+    model, x = mlp()
+
+    def both(x: Any) -> Any:
+        hidden = model[0](x)
+        y = model[2](torch.relu(hidden))
+        (inner,) = torch.autograd.grad(y.sum(), hidden, create_graph=True)
+        torch.autograd.backward([y.square().mean(), inner.norm()], inputs=list(model.parameters()))
+        return [inner, *[parameter.grad for parameter in model.parameters()]]
+
+    run = gc.run(both, x)
+    values, plain = run.trace.values, both(x)
+    assert [gradient.tolist() for gradient in run.result] == [gradient.tolist() for gradient in plain]
+    assert values is not None
+    assert len([one for one in values if "AccumulateGrad" in one.node]) == len(plain) - 1
+    outputs = [node.inputs[0] for node in run.graph.nodes if node.op == "graph.Output"]
+    assert all(tensor.node.name in run.graph.gradient_records for tensor in outputs)
+
+
+def test_calls_within_vmap_are_linked_recorded_and_explained() -> None:
+    first, last, x = nn.Linear(4, 3), nn.Linear(3, 2), torch.randn(5, 4)
+
+    def mapped(x: Any) -> Any:
+        return torch.vmap(lambda row: torch.log(last(first(row).detach()) * 0))(x).sum()
+
+    graph = from_source(Call(mapped, (x,)))
+    (log,) = [node for node in graph.nodes if node.op == "torch.log"]
+    (total,) = [node for node in graph.nodes if node.op == "torch.sum"]
+    assert list(total.inputs) == list(log.outputs)
+    assert [node.op for node in graph.op_nodes()].count("torch.nn.functional.linear") == 2
+    values = gc.run(mapped, x).trace.values
+    assert values is not None
+    bad = values.first_bad
+    assert bad is not None
+    assert (bad.tensor.node, bad.tensor.shape) == ("log", (5, 2))
+    (cut,) = gc.explain_gradient(lambda: mapped(x), first.weight).cuts
+    assert cut.kind == "detached"
+
+
+def test_gradients_for_each_example_are_those_of_the_plain_call() -> None:
+    model, x, y = nn.Linear(4, 1), torch.randn(5, 4), torch.randn(5, 1)
+
+    def loss(parameters: Any, x: Any, y: Any) -> Any:
+        return nn.functional.mse_loss(torch.func.functional_call(model, parameters, (x,)), y)
+
+    def gradients(x: Any, y: Any) -> Any:
+        return torch.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(dict(model.named_parameters()), x, y)
+
+    run, plain = gc.run(gradients, x, y), gradients(x, y)
+    assert {name: gradient.tolist() for name, gradient in run.result.items()} == {name: one.tolist() for name, one in plain.items()}
+    for node in [node for node in run.graph.nodes if node.op == "graph.Output"]:
+        assert node.inputs[0].node.name in run.graph.gradient_records

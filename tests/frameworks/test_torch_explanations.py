@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -381,3 +382,46 @@ def test_an_optimizer_that_leaves_a_parameter_as_it_is_is_named() -> None:
         assert "1 others of float32 [2, 4]" in absent
     with pytest.raises(InvalidArgumentError, match="requires an optimizer of PyTorch, got Linear"):
         gc.explain_gradient(loss, net.weight, optimizer=net)
+
+
+class Halved(nn.Module):  # type: ignore[misc]  # torch is not imported by name
+    """A network whose forward pass freezes, copies, differentiates or normalises."""
+
+    def __init__(self, does: str) -> None:
+        super().__init__()
+        self.first, self.last, self.does = nn.Linear(4, 6), nn.Linear(6, 3), does
+
+    def forward(self, x: Any) -> Any:
+        first = self.first
+        if self.does == "frozen":
+            first.requires_grad_(False)
+        if self.does == "copied":
+            first = copy.deepcopy(first)
+        h = first(x)
+        if self.does == "hooked":
+            h.register_hook(lambda gradient: gradient * 0)
+        y = self.last(h).sum(1)
+        if self.does == "softmax":
+            y = self.last(h).softmax(1)
+        if self.does == "differentiated":
+            (y,) = torch.autograd.grad(y.pow(2).sum(), h)
+        return y
+
+
+@pytest.mark.parametrize(
+    ("does", "kind", "says", "line"),
+    [
+        ("frozen", "requires_grad", "switches requires_grad off", "first.requires_grad_(False)"),
+        ("copied", "unused", "", "first = copy.deepcopy(first)"),
+        ("hooked", "zero", "a hook on its result (register_hook)", "h = first(x)"),
+        ("softmax", "zero", "they always sum to 1", "y = self.last(h).softmax(1)"),
+        ("differentiated", "detached", "without create_graph=True", "torch.autograd.grad(y.pow(2).sum(), h)"),
+    ],
+)
+def test_an_end_within_a_forward_pass_is_named_with_the_line_of_the_user(does: str, kind: str, says: str, line: str) -> None:
+    net = Halved(does)
+    (cut,) = gc.explain_gradient(lambda: net(X).sum(), net.first.weight).cuts
+    assert cut.kind == kind
+    assert says in cut.reason
+    assert cut.source is not None
+    assert line in cut.source.text

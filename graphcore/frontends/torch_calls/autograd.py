@@ -9,18 +9,19 @@ from typing import Any, Final
 
 from graphcore.frontends.foreign import SourceFrame
 from graphcore.frontends.torch_calls.copying import Copies
+from graphcore.frontends.torch_calls.lines import frames_of
 from graphcore.frontends.torch_calls.recording import (
     SYMBOLIC,
     Originals,
     Recorder,
     States,
     changes,
-    frames_of,
     is_quiet,
     name_of,
     tensors_of,
     torch,
 )
+from graphcore.frontends.torch_calls.transforms import innermost, wrapped_in
 
 TAKEN_OUT: Final = frozenset({"item", "numpy", "tolist", "__float__", "__int__", "__array__", "__complex__"})
 """Functions that give a value of Python or NumPy, which no gradient leaves."""
@@ -120,11 +121,11 @@ class GradientRecorder(Recorder):
         function = name_of(func)
         changed = args[0] if args and isinstance(args[0], torch.Tensor) and changes(function) else None
         for tensor in outputs or []:
-            self._claim(tensor.grad_fn, name)
+            self._claim(innermost(tensor).grad_fn, name)
             self._made.add(id(tensor))
         if changed is not None and changed._base is not None:
             self._claim(changed._base.grad_fn, name)
-        needs = [tensor.requires_grad for tensor in outputs or []]
+        needs = [innermost(tensor).requires_grad for tensor in outputs or []]
         self.facts[name] = CallFacts(function, args, outputs or [], needs, torch.is_grad_enabled(), self._disabled_at, changed, kwargs)
         return name
 
@@ -160,6 +161,8 @@ class GradientRecorder(Recorder):
 
     def _is_inside(self, tensor: Any) -> bool:
         if id(tensor) in self._made or id(tensor) in self.copies.original or type(tensor).__name__ == "FakeTensor":
+            return True
+        if wrapped_in(tensor):
             return True
         return tensor.grad_fn is not None and tensor.grad_fn._sequence_nr() >= self._first
 

@@ -57,6 +57,7 @@ class Backward:
     Args:
         recorder: the record of the call.
         results: its results; those that autograd follows are differentiated, as their sum.
+        targets: the tensors whose gradients alone are wanted, None for all leaf tensors.
 
     Attributes:
         nodes: the nodes of the backward pass, those that come first in it first.
@@ -68,7 +69,7 @@ class Backward:
         notes: sentences for the reader.
     """
 
-    def __init__(self, recorder: FollowsGradients, results: Sequence[Any]) -> None:
+    def __init__(self, recorder: FollowsGradients, results: Sequence[Any], targets: Sequence[Any] | None = None) -> None:
         self.nodes: list[ForeignNode] = []
         self.notes: list[str] = []
         self.arriving: dict[Slot, tuple[str, int]] = {}
@@ -85,14 +86,25 @@ class Backward:
         for tensor in self.roots:
             self._add_seed(tensor)
         self.order = consumers_first([tensor.grad_fn for tensor in self.roots])
+        if targets is not None:
+            self.order = _leading_to(self.order, targets)
         for function in self.order:
             self._add(function)
+        for tensor in targets or ():
+            if tensor.grad_fn is not None and tensor.grad_fn not in self.node_of:
+                self._arrive(tensor.grad_fn, tensor.output_nr, Port("", word_of(tensor.dtype), sizes_of(tensor.shape)))
 
     def owner(self, function: Any) -> str:
         """The forward node that a function differentiates: the leaf tensor, for one at which a gradient ends."""
         if is_end(function):
             self._forward.setdefault(self._recorder.owner(function), self._recorder.nodes[-1])
         return self._recorder.owner(function)
+
+    def gradient_of(self, tensor: Any) -> tuple[str, int] | None:
+        """The node and output of the gradient of a tensor, None if none arrives."""
+        if tensor.grad_fn is not None:
+            return self.arriving.get((tensor.grad_fn, tensor.output_nr))
+        return next(((self.node_of[function], 0) for function in self.order if is_end(function) and function.variable is tensor), None)
 
     def leaves(self) -> list[Any]:
         """The leaf tensors that the gradient arrives at."""
@@ -155,18 +167,22 @@ class Backward:
         ports = _ports(function)
         inputs: list[InputRef] = []
         for number, port in enumerate(ports):
-            parts = self._inputs.get((function, number), [])
-            if len(parts) > 1:
-                self.parts[function, number] = parts
-                parts = [(self._node("sum", "torch.sum", owner, "sum", tuple(parts), (port,)), 0)]
-            if parts:
-                self.arriving[function, number] = parts[0]
-            inputs.append(parts[0] if parts else None)
+            inputs.append(self._arrive(function, number, port))
         outputs = ports if is_end(function) else [_port(following, number) for following, number in function.next_functions]
         name = self.node_of[function] = self._node(kind, f"torch.{kind}", owner, kind, tuple(inputs), tuple(outputs))
         for place, (following, number) in enumerate(function.next_functions):
             if following is not None:
                 self._inputs.setdefault((following, number), []).append((name, place))
+
+    def _arrive(self, function: Any, number: int, port: Port) -> InputRef:
+        """The node and output of a gradient that a function takes, a sum where several meet."""
+        parts = self._inputs.get((function, number), [])
+        if len(parts) > 1:
+            self.parts[function, number] = parts
+            parts = [(self._node("sum", "torch.sum", self.owner(function), "sum", tuple(parts), (port,)), 0)]
+        if parts:
+            self.arriving[function, number] = parts[0]
+        return parts[0] if parts else None
 
     def _node(self, title: str, op: str, owner: str, part: str, inputs: tuple[InputRef, ...], outputs: tuple[Port, ...]) -> str:
         forward = self._forward.get(owner)
@@ -211,6 +227,21 @@ def consumers_first(starts: Sequence[Any]) -> list[Any]:
             continue
         done[pending.pop()] = None
     return list(reversed(done))
+
+
+def _leading_to(order: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
+    """The functions that lead to the gradients of some tensors, in their order."""
+    leaves = {id(tensor) for tensor in targets if tensor.grad_fn is None}
+    slots = {(tensor.grad_fn, tensor.output_nr) for tensor in targets if tensor.grad_fn is not None}
+    wanted: set[Any] = set()
+    for function in reversed(order):
+        if is_end(function):
+            is_wanted = id(function.variable) in leaves
+        else:
+            is_wanted = any(following in wanted or (following, number) in slots for following, number in function.next_functions)
+        if is_wanted:
+            wanted.add(function)
+    return [function for function in order if function in wanted]
 
 
 def _ports(function: Any) -> list[Port]:

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from types import FrameType
+from pathlib import Path
 from typing import Any, Final
+
+from graphcore.frontends.torch_calls.lines import is_library
 
 _symbolic: Any = import_module("torch.fx.experimental.symbolic_shapes")
 sympy: Any = import_module("sympy")
@@ -51,7 +53,8 @@ class Decision:
             if self.text.startswith("assert")
             else ""
         )
-        place = f"line {self.line[1]}" if self.line[1] else "a line of PyTorch"
+        file, number = self.line
+        place = f"{Path(file).name}, line {number}" if is_library(file) else f"line {number}" if number else "a line of PyTorch"
         if isinstance(self.answer, bool):
             said = f"`{word}`" if word else f"`{self.text}`"
             return f"{said} at {place} depends on values: drawn as if {str(self.answer).lower()}"
@@ -179,10 +182,3 @@ def _fits(expression: Any) -> bool:
         return is_special == isinstance(expression, sympy.Ne)
     guess = expression.subs(dict.fromkeys(expression.free_symbols, _NUMBERS[0]))
     return guess is not sympy.false
-
-
-def line_of(frame: FrameType | None, is_library: Callable[[str], bool]) -> tuple[str, int]:
-    """The innermost line at or outside of a frame that is not of a library."""
-    while frame is not None and is_library(frame.f_code.co_filename):
-        frame = frame.f_back
-    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)

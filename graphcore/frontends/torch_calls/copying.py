@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from graphcore.frontends.function_values import global_names, is_filled, is_of_user, is_wrapper
 from graphcore.frontends.torch_calls.parts import copied_in_parts, rebuilt
+from graphcore.frontends.torch_calls.transforms import outside_of_transforms
 from graphcore.frontends.torch_reader.objects import is_class
+from graphcore.support.random_states import way_back
 
 _MAX_DEPTH: Final = 6
 _MAX_SEEN: Final = 1000
@@ -23,9 +25,10 @@ class Twins:
 
     def from_tensor(self, tensor: Any) -> Any:
         """The copy of a tensor, with memory of its own."""
-        twin = tensor.detach().clone()
-        is_parameter = type(tensor).__name__ == "Parameter"
-        return type(tensor)(twin, tensor.requires_grad) if is_parameter else twin.requires_grad_(tensor.requires_grad)
+        with outside_of_transforms():
+            twin = tensor.detach().clone()
+            is_parameter = type(tensor).__name__ == "Parameter"
+            return type(tensor)(twin, tensor.requires_grad) if is_parameter else twin.requires_grad_(tensor.requires_grad)
 
 
 class Copies:
@@ -78,6 +81,10 @@ class Copies:
             return self.of_module(value, name)
         if isinstance(value, self._torch.optim.Optimizer):
             return self._of_optimizer(value)
+        if isinstance(value, self._torch.optim.lr_scheduler.LRScheduler):
+            return self._of_scheduler(value)
+        if way_back(value) is not None:
+            return self._of_generator(value)
         if isinstance(value, MethodType):
             return MethodType(self.of_arguments(value.__func__), self._of_owner(value.__self__, name))
         if isinstance(value, FunctionType):
@@ -141,9 +148,11 @@ class Copies:
 
         Other objects and long lists, such as data sets, are used as they are; short ones are copied without their items.
         """
-        kinds = (self._torch.Tensor, self._torch.nn.Module, self._torch.optim.Optimizer, FunctionType, partial, MethodType)
+        optim = self._torch.optim
+        kinds: tuple[Any, ...] = (optim.Optimizer, optim.lr_scheduler.LRScheduler, FunctionType, partial, MethodType)
+        kinds += (self._torch.Tensor, self._torch.nn.Module)
         is_short = type(value) in {list, tuple, dict, set} and len(value) <= _MAX_SEEN
-        if isinstance(value, kinds) or (is_short and _holds(value, kinds, 0)):
+        if isinstance(value, kinds) or (is_short and _holds(value, kinds, 0)) or way_back(value) is not None:
             return self.of_arguments(value, name)
         if is_short and id(value) not in self._copied:
             self._keep(value, copy.copy(value))  # to which a step may add
@@ -170,6 +179,18 @@ class Copies:
             memo = {id(tensor): self.of_tensor(tensor) for tensor in (*groups, *states)}
             self._keep(optimizer, copy.deepcopy(optimizer, memo))
         return self._copied[id(optimizer)]
+
+    def _of_scheduler(self, scheduler: Any) -> Any:
+        """The copy of a scheduler of learning rates, for the copy of its optimizer."""
+        if id(scheduler) not in self._copied:
+            memo = {id(scheduler.optimizer): self._of_optimizer(scheduler.optimizer)}
+            self._keep(scheduler, copy.deepcopy(scheduler, memo))
+        return self._copied[id(scheduler)]
+
+    def _of_generator(self, generator: Any) -> Any:
+        if id(generator) not in self._copied:
+            self._keep(generator, generator.clone_state() if hasattr(generator, "clone_state") else copy.deepcopy(generator))
+        return self._copied[id(generator)]
 
     def _of_structure(self, value: Any) -> Any:
         kind = type(value)

@@ -57,6 +57,9 @@ class Ends:
             return [self._at_x("dtype", f"is {word_of(x.dtype)}: only floating and complex tensors have gradients")]
         if not x.requires_grad:
             return [self._at_x("requires_grad", "has requires_grad=False, so autograd does not follow it: x.requires_grad_() changes that")]
+        made = ways.facts(self._ref[0])
+        if made is not None and made.function == "requires_grad_" and not made.needs_gradient[self._ref[1]]:
+            return [self._at_x(*_reason(made, self._ref[1]))]
         if self._ref not in ways.before:
             return self._without_way()
         ends = [*self.not_a_leaf(), *self._custom(), *self.on_other_ways()]
@@ -207,7 +210,9 @@ def _reason(facts: CallFacts, place: int) -> tuple[str, str]:
     if function == "tensor":
         return "detached", "is torch.tensor of a tensor, a copy without autograd's record: torch.stack and arithmetic keep it"
     if function == "requires_grad_":
-        return "requires_grad", "switches requires_grad off"
+        return "requires_grad", "switches requires_grad off: autograd does not follow what is computed afterwards"
+    if function == "grad" and not facts.kwargs.get("create_graph"):
+        return "detached", "is torch.autograd.grad without create_graph=True, whose gradients have no record of their own"
     if output.is_inference():
         return "no_grad", "runs under torch.inference_mode, which records nothing"
     if not facts.is_enabled:

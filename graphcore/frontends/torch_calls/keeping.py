@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from types import FunctionType, MethodType, ModuleType
@@ -15,9 +14,11 @@ import numpy as np
 
 from graphcore.frontends.function_values import values_used_by
 from graphcore.support.critical_section import critical_section
-from graphcore.support.random_states import kept_random_states
+from graphcore.support.kept_objects import way_of_container
+from graphcore.support.random_states import way_back
 
 torch: Any = import_module("torch")
+_modes: Any = import_module("torch.autograd.grad_mode")
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type, FunctionType, ModuleType)
 _LAZY: Final = torch.nn.parameter.UninitializedTensorMixin
 _MAX_DEPTH: Final = 8
@@ -44,9 +45,9 @@ class Kept:
             self._visit(value, 0)
 
     def keep_variables(self, function: object) -> None:
-        """Keep PyTorch's objects that a function takes from variables around it: modules, optimizers."""
+        """Keep generators and PyTorch's objects that a function takes from variables around it."""
         for value in values_used_by(function):
-            if any(kind.__module__.partition(".")[0] == "torch" for kind in type(value).__mro__):
+            if way_back(value) is not None or any(kind.__module__.partition(".")[0] == "torch" for kind in type(value).__mro__):
                 self._visit(value, 0)
 
     def before(self, func: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -127,6 +128,7 @@ class _KeptTensor:
         self._class = type(tensor)
         self._needs_grad = tensor.requires_grad
         self._grad = tensor.grad if tensor.is_leaf else None
+        self._version = None if is_lazy(tensor) or tensor.is_inference() else _modes._unsafe_preserve_version_counter(tensor)
         self.copy: Any = None
 
     def copy_now(self) -> None:
@@ -142,7 +144,8 @@ class _KeptTensor:
             tensor.data = data
             return
         if self.copy is not None:
-            data.copy_(self.copy)
+            with self._version or nullcontext():  # so that a backward pass of before the call finds unchanged what it has saved
+                data.copy_(self.copy)
         is_other = _storage_of(tensor) != _storage_of(data) or tensor.dtype != data.dtype
         if is_other or (not tensor.is_nested and tensor.shape != data.shape):
             tensor.data = data
@@ -177,23 +180,9 @@ def _way_back(value: Any) -> Callable[[], object] | None:
 
     None for one that never changes, or is not understood.
     """
-    if isinstance(value, dict):
-        return partial(_set_back_dict, value, list(value.items()))
-    if isinstance(value, list):
-        return partial(_set_back_list, value, list(value))
-    if isinstance(value, set):
-        return partial(_set_back_set, value, set(value))
-    if isinstance(value, deque):
-        return partial(_set_back_deque, value, list(value))
     if isinstance(value, np.ndarray) and value.flags.writeable:
         return partial(np.copyto, value, value.copy())
-    if isinstance(value, torch.Generator):
-        return partial(value.set_state, value.get_state())
-    if isinstance(value, random.Random):
-        return partial(value.setstate, value.getstate())
-    if isinstance(value, np.random.Generator):
-        return partial(setattr, value.bit_generator, "state", value.bit_generator.state)
-    return None
+    return way_of_container(value) or way_back(value)
 
 
 def _parts_of(value: Any) -> Iterator[Any]:
@@ -204,40 +193,3 @@ def _parts_of(value: Any) -> Iterator[Any]:
     fields = getattr(value, "__dict__", None)
     if isinstance(fields, dict) and not isinstance(value, MethodType):
         yield fields
-
-
-def _set_back_dict(table: dict[Any, Any], items: list[tuple[Any, Any]]) -> None:
-    if len(table) != len(items) or any(
-        key is not other or value is not item for (key, value), (other, item) in zip(table.items(), items, strict=True)
-    ):
-        table.clear()
-        table.update(items)
-
-
-def _set_back_list(values: list[Any], items: list[Any]) -> None:
-    if len(values) != len(items) or any(value is not item for value, item in zip(values, items, strict=True)):
-        values[:] = items
-
-
-def _set_back_set(values: set[Any], items: set[Any]) -> None:
-    if values != items:
-        values.clear()
-        values.update(items)
-
-
-def _set_back_deque(values: deque[Any], items: list[Any]) -> None:
-    if len(values) != len(items) or any(value is not item for value, item in zip(values, items, strict=True)):
-        values.clear()
-        values.extend(items)
-
-
-@contextmanager
-def kept_settings() -> Iterator[None]:
-    """Set the generators of Python, NumPy and PyTorch and PyTorch's modes back at the end."""
-    has_grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-    try:
-        with kept_random_states():
-            yield
-    finally:
-        torch.set_grad_enabled(has_grad)
-        torch.set_default_dtype(dtype)

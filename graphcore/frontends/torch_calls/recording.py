@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import linecache
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
-from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 from graphcore.frontends.foreign import ForeignNode, ModuleCall, Port, SourceFrame
-from graphcore.frontends.torch_calls.branches import DECIDING, Decision, Decisions, line_of
+from graphcore.frontends.torch_calls.branches import DECIDING, Decision, Decisions
 from graphcore.frontends.torch_calls.failures import Failure, refuse_types
+from graphcore.frontends.torch_calls.lines import MAX_FRAMES, frames_of, is_library, line_of, source_frame
 from graphcore.frontends.torch_calls.opening import body_of
 from graphcore.frontends.torch_calls.sequences import SHAPED
+from graphcore.frontends.torch_calls.transforms import wrapped_in
 from graphcore.frontends.torch_reader.arguments import Named, collect
 from graphcore.frontends.torch_reader.objects import literal, port_of, weight_of_object
 from graphcore.frontends.unique_names import UniqueNames
@@ -25,10 +23,6 @@ from graphcore.support.watched import long_work
 overrides: Any = import_module("torch.overrides")
 fake_tensor: Any = import_module("torch._subclasses.fake_tensor")
 torch: Any = import_module("torch")
-_LIBRARY: Final = str(Path(torch.__file__).parent) + os.sep
-_OWN: Final = str(Path(__file__).parent) + os.sep
-_CALLERS: Final = tuple([str(Path(__file__).with_name(name)) for name in ("tracing.py", "running.py")])
-_MAX_FRAMES: Final = 32
 _QUIET: Final = frozenset({"__set__", "size", "dim", "stride", "is_floating_point", "numel", "type", "__len__", "is_complex"})
 _CONVERSIONS: Final = frozenset({"to", "contiguous", "float", "double", "half", "bfloat16", "cpu", "cuda", "type_as"})
 _OUTSIDE: Final = (ModuleCall(""),)
@@ -108,6 +102,9 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
     def ref(self, tensor: Any) -> tuple[str, int]:
         """The node and output that a tensor comes from; one that is not known yet is a state or a constant."""
         ref = self._refs.get(id(tensor))
+        for inner in wrapped_in(tensor) if ref is None else ():
+            if id(inner) in self._refs or id(inner) in self._states:
+                return self.ref(inner)
         if ref is None:
             path, kind = self._states.get(id(tensor), ("constant", "constant"))
             weight = weight_of_object(self._original.get(id(tensor), tensor))
@@ -134,7 +131,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             refuse_types(name.strip("_"), _fakes_among(args[:2]))
             result = _called(func, args, kwargs) if body is None else self._opened(func, body, args, kwargs)
         except Exception as error:
-            if name == "__setitem__" and self.decisions.has_number(line_of(sys._getframe(1), is_library)):
+            if name == "__setitem__" and self.decisions.has_number(line_of(sys._getframe(1))):
                 self._note(self._call(func, args, kwargs, list(args[:1])), args, list(args[:1]), is_changed=True)  # sizes that were decided
                 return None
             if not self.failed:
@@ -205,7 +202,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
 
     def _decided(self, name: str, tensor: Any) -> Any:
         """The value of a tensor that Python asks for, as one of several that it may have."""
-        line = line_of(sys._getframe(2), is_library)
+        line = line_of(sys._getframe(2))
         if name == "__bool__":
             self.decisions.decide(line)
         else:
@@ -228,7 +225,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
 
     def line_of_user(self) -> tuple[tuple[str, int], bool]:
         """The line of the user that runs, and True if it is within an operation."""
-        return line_of(sys._getframe(1), is_library), self._depth > 0
+        return line_of(sys._getframe(1)), self._depth > 0
 
     def add_failure(self, error: BaseException) -> None:
         """Write down an error that no operation has raised, at its line."""
@@ -240,10 +237,10 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             if owner is not None:
                 modules[owner] = None
             if not is_library(trace.tb_frame.f_code.co_filename):
-                frames.append(_source_frame(trace.tb_frame, trace.tb_lineno))
+                frames.append(source_frame(trace.tb_frame, trace.tb_lineno))
             trace = trace.tb_next
         self.failed = self.names.unique(type(error).__name__)
-        self._add(ForeignNode(self.failed, "python.raise", modules=tuple(modules), frames=tuple(frames[-_MAX_FRAMES:])), [])
+        self._add(ForeignNode(self.failed, "python.raise", modules=tuple(modules), frames=tuple(frames[-MAX_FRAMES:])), [])
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: list[Any] | None) -> str:
         arguments = [("", self._plain(value)) for value in args] + [(key, self._plain(value)) for key, value in kwargs.items()]
@@ -286,8 +283,9 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
     def _add(self, node: ForeignNode, tensors: Any) -> None:
         self.nodes.append(node)
         for place, tensor in enumerate(tensors):
-            self._kept.append((tensor, self._refs.get(id(tensor))))  # an id is unique only while its object lives
-            self._refs[id(tensor)] = node.name, place
+            for one in (tensor, *wrapped_in(tensor)):  # the inner ones are what leaves the transform
+                self._kept.append((one, self._refs.get(id(one))))  # an id is unique only while its object lives
+                self._refs[id(one)] = node.name, place
             self.tensors[node.name, place] = tensor
 
 
@@ -304,7 +302,7 @@ def _fakes_among(args: tuple[Any, ...]) -> list[Any]:
 
 def _called(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Call a function, with symbols in place of tensors that it takes as sizes."""
-    shaped = SHAPED.get(getattr(func, "__name__", ""))
+    shaped = SHAPED.get(getattr(func, "__name__", "")) if _fakes_among(args) else None
     result = NotImplemented if shaped is None else shaped(*args, **kwargs)
     if result is not NotImplemented:
         return result
@@ -373,23 +371,3 @@ def title_of(func: Any) -> str:
     if module.startswith("torch.nn.functional") or module == "torch._C._nn":
         return f"torch.nn.functional.{plain}"
     return f"torch.{plain}"
-
-
-def is_library(file: str) -> bool:
-    """True for files of PyTorch, and for those of this package."""
-    return file.startswith((_LIBRARY, _OWN))
-
-
-def frames_of(frame: FrameType | None) -> tuple[SourceFrame, ...]:
-    """The lines around a call that are not PyTorch's own, the innermost last."""
-    frames: list[SourceFrame] = []
-    while frame is not None and len(frames) < _MAX_FRAMES and frame.f_code.co_filename not in _CALLERS:
-        if not is_library(frame.f_code.co_filename):
-            frames.append(_source_frame(frame, frame.f_lineno))
-        frame = frame.f_back
-    return tuple(reversed(frames))
-
-
-def _source_frame(frame: FrameType, line: int) -> SourceFrame:
-    file = frame.f_code.co_filename
-    return SourceFrame(file, line, linecache.getline(file, line).strip(), frame.f_code.co_name)

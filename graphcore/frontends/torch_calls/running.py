@@ -10,10 +10,13 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from graphcore.frontends.frontend import MadeCall
-from graphcore.frontends.torch_calls.keeping import Kept, kept_settings
+from graphcore.frontends.torch_calls.keeping import Kept
+from graphcore.frontends.torch_calls.passes import seen_passes
 from graphcore.frontends.torch_calls.special import unwrapped
+from graphcore.frontends.torch_calls.surroundings import kept_settings
 from graphcore.frontends.torch_calls.tracing import Recording, called, graph_of, name_of_call, named_tensors
 from graphcore.frontends.torch_calls.watching import WatchedRecorder
+from graphcore.support.random_states import kept_random_states
 from graphcore.support.watched import long_work
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
         for name, tensor in named_tensors(function, args, kwargs):
             recorder.add_input(name, tensor)
     try:
-        around = kept_settings(), _uncompiled(), _followed(recorder), _as_if_unwatched()
+        around = kept_settings(), kept_random_states(), _uncompiled(), _followed(recorder), _as_if_unwatched(), seen_passes()
         result, error = called(function, args, kwargs, recorder, *around)
         source = graph_of(inner, Recording(recorder, result, error))
         result = _apart(result, kept)

@@ -8,13 +8,13 @@ from graphcore.frontends.frontend import MadeCall
 from graphcore.frontends.torch_calls.autograd import GradientRecorder
 from graphcore.frontends.torch_calls.backward import remove_all
 from graphcore.frontends.torch_calls.copying import Copies, Twins
-from graphcore.frontends.torch_calls.keeping import kept_settings
 from graphcore.frontends.torch_calls.recording import torch
 from graphcore.frontends.torch_calls.special import unwrapped
 from graphcore.frontends.torch_calls.surroundings import untouched
 from graphcore.frontends.torch_calls.tracing import add_gradients, graph_of, mark_failure, record
 from graphcore.frontends.torch_calls.watched_backward import give_gradients
 from graphcore.frontends.torch_calls.watched_backward import watch as watch_pass
+from graphcore.support.random_states import kept_random_states
 from graphcore.support.watched import long_work
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def make_with_gradients(call: Call, watch: RunRecord) -> MadeCall:
         InvalidArgumentError: the call fails before any operation.
     """
     inner = unwrapped(call)
-    with untouched(), kept_settings():
+    with untouched(inner.function), kept_random_states():
         made = record(inner, Copies(torch, Twins()), GradientRecorder)
         source = graph_of(inner, made)
         _give_values(made.recorder, watch)

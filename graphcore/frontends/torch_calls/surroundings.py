@@ -1,36 +1,37 @@
-"""Surroundings that a trace leaves as they were: generators of random numbers, PyTorch's log."""
+"""Surroundings that a trace leaves as they were: generators, PyTorch's settings and log."""
 
 from __future__ import annotations
 
 import logging
-import random
 import sys
-import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final
 
-from graphcore.support.gc_pause import paused_collector
+from graphcore.frontends.function_values import values_used_by
+from graphcore.support.random_states import kept_generators
 
 torch: Any = import_module("torch")
 _LOGGER: Final = "torch._subclasses.fake_tensor"
-_ROOT: Final = Path(__file__).parents[3]
-_STANDARD: Final = (
-    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
-    *[str(_ROOT / package) for package in ("graphcore", "widgets", "kernelext")],
+_SETTINGS: Final = (
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+    (torch.is_anomaly_enabled, torch.set_anomaly_enabled),
+    (torch.get_num_threads, torch.set_num_threads),
 )
-_INSTALLED: Final = ("site-packages", "dist-packages", "<frozen", "<string>")
 
 
 @contextmanager
-def untouched() -> Iterator[None]:
-    """Set back at the end what a trace changes around it, and keep PyTorch's log quiet on the way."""
+def untouched(function: object) -> Iterator[None]:
+    """Set back at the end what a trace changes around a function, and keep PyTorch's log quiet."""
     with ExitStack() as stack:
         stack.enter_context(_quiet())
-        stack.enter_context(_kept_random_states())
+        stack.enter_context(kept_settings())
+        stack.enter_context(_kept_random_states(function))
         if "torch._dynamo" in sys.modules:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         yield
@@ -58,22 +59,13 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _kept_random_states() -> Iterator[None]:
-    """Set the generators of Python, NumPy and PyTorch back at the end.
-
-    While another thread of the user's runs, its draws must not come twice: then the generators stay where they are.
-    """
-    numpy: Any = sys.modules.get("numpy")
-    python, drawn = random.getstate(), None if numpy is None else numpy.random.get_state()
+def _kept_random_states(function: object) -> Iterator[None]:
+    """Set generators back at the end, and what a function changes around it."""
     own = torch.get_rng_state()
-    others = _others_run()
     try:
-        yield
+        with kept_generators([function, *values_used_by(function)]):
+            yield
     finally:
-        if not (others or _others_run()):
-            random.setstate(python)
-            if numpy is not None:
-                numpy.random.set_state(drawn)
         if _is_seeded(own):
             torch.set_rng_state(own)
 
@@ -88,18 +80,13 @@ def _is_seeded(before: Any) -> bool:
     return bool(torch.equal(now, fresh.get_state()))
 
 
-def _others_run() -> bool:
-    """True iff another thread runs code that is of no library."""
-    own = threading.get_ident()
-    with paused_collector():  # in Python 3.11 a collection within this call may wait for the lock that the call holds, for ever
-        frames = sys._current_frames()
-    return any(_is_of_user(frame) for thread, frame in frames.items() if thread != own)
-
-
-def _is_of_user(frame: Any) -> bool:
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_STANDARD) and not any(word in file for word in _INSTALLED):
-            return True
-        frame = frame.f_back
-    return False
+@contextmanager
+def kept_settings() -> Iterator[None]:
+    """Set PyTorch's settings for the whole process back at the end."""
+    before = [read() for read, _ in _SETTINGS]
+    try:
+        yield
+    finally:
+        for (read, write), value in zip(_SETTINGS, before, strict=True):
+            if read() != value:
+                write(value)

@@ -70,7 +70,7 @@ def trace(call: Call, *, says_remarks: bool = True) -> ForeignGraph:
         InvalidArgumentError: the call fails before any operation.
     """
     inner = unwrapped(call)
-    with untouched():
+    with untouched(inner.function):
         graph, texts = _drawn(inner)
     for text in texts if says_remarks else ():
         remark(text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from graphcore.frontends.torch_calls.autograd import is_end
@@ -13,9 +15,9 @@ if TYPE_CHECKING:
     from graphcore.runtime.runners import RunRecord
 
 
-def watch(backward: Backward, record: RunRecord, seed: Any = None) -> list[Any]:
-    """Record the functions of a backward pass as they run, from ones or another seed on. Returns the hooks that do it."""
-    for tensor, name in backward.seeds:
+def watch(backward: Backward, record: RunRecord, seeds: Sequence[Any] = ()) -> list[Any]:
+    """Record the functions of a backward pass as they run, from ones or other seeds on. Returns the hooks that do it."""
+    for (tensor, name), seed in zip_longest(backward.seeds, seeds):
         record.give(name, [torch.ones_like(tensor) if seed is None else seed])
     handles: list[Any] = []
     for function, name in backward.node_of.items():

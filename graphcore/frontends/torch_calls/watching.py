@@ -17,7 +17,9 @@ from graphcore.frontends.torch_calls.failures import Failure
 from graphcore.frontends.torch_calls.higher_order import turns_of
 from graphcore.frontends.torch_calls.keeping import Kept, is_lazy
 from graphcore.frontends.torch_calls.opening import body_of
+from graphcore.frontends.torch_calls.passes import Pass, pass_of
 from graphcore.frontends.torch_calls.recording import Recorder, is_quiet, tensors_of, title_of, torch
+from graphcore.frontends.torch_calls.transforms import innermost, wrapped_in
 from graphcore.frontends.torch_calls.watched_backward import give_gradients, watch
 from graphcore.frontends.torch_reader.objects import port_of
 from graphcore.frontends.unique_names import UniqueNames
@@ -96,8 +98,9 @@ class WatchedRecorder(Recorder):
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
         self._saved.before(func, args, kwargs)
-        if name == "backward" and isinstance(args[0], torch.Tensor) and args[0].grad_fn is not None:
-            return self._differentiated(func, args, kwargs)
+        ran = pass_of(func, args, kwargs)
+        if ran is not None:
+            return self._differentiated(ran, func, args, kwargs)
         taken = tensors_of([*args, *kwargs.values()])
         if any(map(is_lazy, taken)):
             return func(*args, **kwargs)
@@ -138,11 +141,11 @@ class WatchedRecorder(Recorder):
     def claim_result(self, tensor: Any) -> None:
         """Nothing to note: functions are known by their numbers."""
 
-    def _differentiated(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _differentiated(self, ran: Pass, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a backward pass, and write its functions down with the gradients that they give."""
-        backward = Backward(self, args[:1])
+        backward = Backward(self, ran.roots, ran.inputs)
         self.nodes += backward.nodes
-        handles = watch(backward, self._record, kwargs.get("gradient", args[1] if len(args) > 1 else None))
+        handles = watch(backward, self._record, ran.seeds)
         try:
             result = func(*args, **kwargs)
         except Exception as error:
@@ -153,10 +156,19 @@ class WatchedRecorder(Recorder):
         finally:
             remove_all(handles)
         leaves = backward.leaves()
-        give_gradients(backward, [leaf.grad for leaf in leaves], self._record)
-        for function in [function for function in backward.order if is_end(function)]:
-            if function.variable.grad is not None:
-                self._note_origin(function.variable.grad, backward.node_of[function], 0)
+        tensors = leaves if ran.inputs is None else ran.inputs
+        gradients = result if ran.gives else [tensor.grad for tensor in tensors]
+        by_tensor = {id(tensor): gradient for tensor, gradient in zip(tensors, gradients, strict=True)}
+        give_gradients(backward, [by_tensor[id(leaf)] for leaf in leaves], self._record)
+        for tensor, gradient in zip(tensors, gradients, strict=True):
+            ref = backward.gradient_of(tensor)
+            if gradient is None or ref is None:
+                continue
+            if (tensor.grad_fn, tensor.output_nr) in backward.parts and tensor.grad_fn not in backward.node_of:
+                self._record.give(ref[0], [gradient])
+            self._note_origin(gradient, *ref)
+            if gradient.grad_fn is not None:
+                self._makers.setdefault(gradient.grad_fn._sequence_nr(), ref[0])
         return result
 
     def _drop_single(self, first: int, kept: int) -> bool:
@@ -190,7 +202,7 @@ class WatchedRecorder(Recorder):
         else:
             if dropped:
                 self._record.drop(dropped)
-            self._record.ran(name, start, outputs)
+            self._record.ran(name, start, list(map(innermost, outputs)))
             for tensor in outputs:
                 self._hold(name, tensor)
         for function in [tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None]:
@@ -229,14 +241,16 @@ class WatchedRecorder(Recorder):
     def _add(self, node: ForeignNode, tensors: Any) -> None:
         self.nodes.append(node)
         for place, tensor in enumerate(tensors):
-            self._kept.append((id(tensor), self._refs.get(id(tensor))))
+            for one in (tensor, *wrapped_in(tensor)):
+                self._kept.append((id(one), self._refs.get(id(one))))
             self._note_origin(tensor, node.name, place)
         if node.kind != "op":
             self._record.give(node.name, tensors)
 
     def _note_origin(self, tensor: Any, name: str, place: int) -> None:
-        self._refs[id(tensor)] = name, place
-        self._alive[id(tensor)] = weakref.ref(tensor, partial(self._forget, id(tensor)))
+        for one in (tensor, *wrapped_in(tensor)):  # the inner ones are what leaves a transform
+            self._refs[id(one)] = name, place
+            self._alive[id(one)] = weakref.ref(one, partial(self._forget, id(one)))
 
     def _forget(self, key: int, ref: weakref.ref[Any]) -> None:
         """A tensor is gone; another one may get its id."""

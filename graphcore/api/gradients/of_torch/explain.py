@@ -19,12 +19,12 @@ from graphcore.frontends.frontend import Call
 from graphcore.frontends.torch_calls.autograd import GradientRecorder
 from graphcore.frontends.torch_calls.copying import Copies, Twins
 from graphcore.frontends.torch_calls.ends import Ends
-from graphcore.frontends.torch_calls.keeping import kept_settings
 from graphcore.frontends.torch_calls.recording import tensors_of, torch
 from graphcore.frontends.torch_calls.surroundings import untouched
 from graphcore.frontends.torch_calls.tracing import Recording, add_gradients, graph_of, record
 from graphcore.frontends.torch_calls.wrappers import without_wrappers
 from graphcore.frontends.torch_reader.objects import sizes_of, word_of
+from graphcore.support.random_states import kept_random_states
 from graphcore.support.watched import long_work
 
 
@@ -45,7 +45,7 @@ def explain_torch(y: Any, x: Any, optimizer: Any = None) -> GradientExplanation:
     call = y if isinstance(y, Call) else Call(y)
     function, args, kwargs = without_wrappers(call.function, tuple(call.args), call.kwargs)
     call = Call(function, args, kwargs)
-    with untouched(), kept_settings():
+    with untouched(call.function), kept_random_states():
         return _made(call, x, optimizer)
 
 
