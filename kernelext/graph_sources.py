@@ -130,7 +130,7 @@ class NamedGraph:
         try:
             value = expression.value(self._variables, gradients=self._gradients)
             if isinstance(value, Call):
-                if not isinstance(value.function, type) and frontend_for(Source(value=value)) is not None:
+                if not isinstance(value.function, type) and expression.is_traced(value, self._variables):
                     return self._traced(value)
                 value = expression.result(value)
         except NameError as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any, Final
@@ -12,13 +13,21 @@ from typing import Any, Final
 from graphcore.errors import GraphError
 from graphcore.frontends.frontend import Call, Source
 from graphcore.frontends.sources import frontend_for
-from graphcore.frontends.torch_call import uses_torch
+from graphcore.frontends.torch_call import imports_torch, uses_torch
 from graphcore.frontends.torch_reader.objects import is_class
 from graphcore.support.random_states import kept_random_states
 from kernelext.call_state import Same, state_of
 
 _OPERATIONS: Final = (ast.BinOp, ast.UnaryOp, ast.Compare)
 """Expressions that give no models."""
+_ARITHMETIC: Final[dict[type, Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_MAX_TEXT: Final = 80
 _PLAIN: Final = (bool, int, float, str, bytes, type(None))
 
 
@@ -104,7 +113,7 @@ class Whole:
         self._used = {name: variables[name] for name in dict.fromkeys(names)}
         self.values = {name: value for name, value in self._used.items() if not isinstance(value, ModuleType | type)}
         self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in self.values])
-        self._code = compile(ast.Expression(tree), "<string>", "eval")
+        self._code = compile(ast.Expression(tree), f"<%graph {ast.unparse(tree)[:_MAX_TEXT]}>", "eval")
         self.variables = variables
 
     def __call__(self, **values: Any) -> Any:
@@ -142,12 +151,15 @@ class Expression:
         self._function: Part | None = None
         self._inner = [{node.id for node in ast.walk(call) if isinstance(node, ast.Name)} for call in _calls_in(tree)]
         self._owner: _GivesTensors | None = None
+        self._made: _GivesTensors | None = None
         if isinstance(tree, ast.Call):
             self._function = Part(tree.func)
             self._args = [(Part(arg.value), True) if isinstance(arg, ast.Starred) else (Part(arg), False) for arg in tree.args]
             owner = tree.func.value if isinstance(tree.func, ast.Attribute) else tree.func
-            if any(isinstance(node, ast.Call | ast.BinOp | ast.UnaryOp) for node in ast.walk(owner)):
+            if any(isinstance(node, ast.Call | ast.BinOp | ast.UnaryOp) for node in _outside_of_indexes(owner)):
                 self._owner = _GivesTensors(owner)
+            elif isinstance(owner, ast.Name) and hasattr(builtins, owner.id):
+                self._owner = _GivesTensors(tree)  # such as sum(model(x) for model in models)
             self._kwargs = [(keyword.arg, Part(keyword.value)) for keyword in tree.keywords]
         elif not isinstance(tree, _OPERATIONS):
             self._owner = _GivesTensors(tree)
@@ -188,6 +200,15 @@ class Expression:
             kwargs.update(part.value(variables) if name is None else {name: part.value(variables)})
         return Call(function, tuple(args), kwargs, gradients)
 
+    def is_traced(self, call: Call, variables: Mapping[str, Any]) -> bool:
+        """True for a call that a framework traces. One that only makes something with PyTorch, such as a model, is made."""
+        if frontend_for(Source(value=call)) is None:
+            return False
+        if isinstance(call.function, Whole) or uses_torch(call) or not imports_torch(call):
+            return True
+        self._made = self._made or _GivesTensors(self._tree)
+        return bool(self._made.value(variables))
+
     def _is_whole(self, whole: Whole, variables: Mapping[str, Any], *, gradients: bool) -> bool:
         """True iff the whole expression is what is called."""
         names = {name for name, value in whole.values.items() if is_class(value, "Module", "torch.nn")}
@@ -212,6 +233,12 @@ def _calls_in(tree: ast.expr) -> list[ast.Call]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node is not tree]
 
 
+def _outside_of_indexes(tree: ast.expr) -> list[ast.AST]:
+    """The parts of an expression, those within indexes excluded."""
+    within = {id(part) for node in ast.walk(tree) if isinstance(node, ast.Subscript) for part in ast.walk(node.slice)}
+    return [node for node in ast.walk(tree) if id(node) not in within]
+
+
 def _looked_up(tree: ast.expr, variables: Mapping[str, Any]) -> Any:
     """The value of names, attributes, and items of lists, tables and modules.
 
@@ -229,12 +256,43 @@ def _looked_up(tree: ast.expr, variables: Mapping[str, Any]) -> Any:
             return getattr(_looked_up(tree.value, variables), tree.attr)
         case ast.Subscript():
             items: Any = _looked_up(tree.value, variables)
-            if isinstance(items, list | tuple | dict) or "_modules" in getattr(items, "__dict__", ()):
-                return items[_looked_up(tree.slice, variables)]
+            if isinstance(items, list | tuple | dict) or "_modules" in getattr(items, "__dict__", ()) or _is_list_of_nnx(items):
+                return items[_index(tree.slice, variables)]
         case ast.Tuple() | ast.List():
             values = [_looked_up(element, variables) for element in tree.elts]
             return tuple(values) if isinstance(tree, ast.Tuple) else values
     raise _ComputesError
+
+
+def _index(tree: ast.expr, variables: Mapping[str, Any]) -> Any:
+    """The value of an index, which may compute with whole numbers, as in `layers[len(layers) - 1]`.
+
+    Raises:
+        _ComputesError: it computes something else.
+    """
+    match tree:
+        case ast.BinOp() if type(tree.op) in _ARITHMETIC:
+            numbers = _index(tree.left, variables), _index(tree.right, variables)
+            if all(type(number) is int for number in numbers):
+                return _ARITHMETIC[type(tree.op)](*numbers)
+        case ast.UnaryOp(op=ast.USub()):
+            number = _index(tree.operand, variables)
+            if type(number) is int:
+                return -number
+        case ast.Slice():
+            return slice(*[None if part is None else _index(part, variables) for part in (tree.lower, tree.upper, tree.step)])
+        case ast.Call(func=ast.Name(id="len"), args=[counted], keywords=[]) if "len" not in variables:
+            items = _looked_up(counted, variables)
+            if isinstance(items, list | tuple | dict) or _is_list_of_nnx(items):
+                return len(items)
+        case _:
+            return _looked_up(tree, variables)
+    raise _ComputesError
+
+
+def _is_list_of_nnx(value: object) -> bool:
+    """True for the lists and tables of Flax's NNX."""
+    return type(value).__module__.startswith("flax.nnx") and isinstance(value, Sequence | Mapping)
 
 
 def _meaning(name: str, variables: Mapping[str, Any]) -> object:

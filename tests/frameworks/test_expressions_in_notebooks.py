@@ -157,3 +157,70 @@ def test_why_grad_explains_an_expression_of_operators(shell: NotebookShell, page
     assert result.success, result.error_in_exec
     assert "'detach' is .detach(), which ends gradients" in repr(result.result)
     assert "detach -> mse_loss -> add" in repr(result.result)
+
+
+LISTS = """
+import jax, jax.numpy as jnp, equinox as eqx, torch
+from flax import nnx
+keys, rngs, i = jax.random.split(jax.random.key(0), 3), nnx.Rngs(0), 0
+def of_equinox(n): return eqx.nn.Linear(4, n, key=keys[0])
+def of_nnx(n): return nnx.Linear(4, n, rngs=rngs)
+def of_torch(n): return torch.nn.Linear(4, n)
+es, ns, ts = [of_equinox(4) for _ in keys], nnx.List([of_nnx(4) for _ in keys]), [of_torch(4) for _ in keys]
+x, t = jnp.ones(4), torch.ones(4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "names"),
+    [
+        ("es[i + 1](x)", "es[1] = of_equinox(6)", {"model.weight", "x"}),
+        ("es[len(es) - 2](x)", "es[1] = of_equinox(6)", {"model.weight"}),
+        ("ns[i + 1](x)", "ns[1] = of_nnx(6)", {"model.kernel"}),
+        ("[m(x) for m in ns]", "ns[2] = of_nnx(6)", {"ns_1_.kernel", "x"}),
+        ("[m(x) + n(x) for m, n in zip(es, ns)]", "es[2], ns[2] = of_equinox(6), of_nnx(6)", {"es_1_.weight", "ns_1_.kernel"}),
+        ("sum(m(x).sum() for m in es[i + 1:])", "es[2] = of_equinox(6)", {"es_1_.weight"}),
+        ("ts[i + 1](t)", "ts[1] = of_torch(6)", {"weight"}),
+        ("sum(m(t).sum() for m in ts)", "ts[2] = of_torch(6)", set()),
+    ],
+)
+def test_layers_in_lists_are_followed_by_their_computed_indexes(
+    shell: NotebookShell, page: Page, text: str, change: str, names: set[str]
+) -> None:
+    for module in ("torch", "flax.nnx", "equinox"):
+        pytest.importorskip(module)
+    assert shell.run(LISTS, "a").success
+    assert shell.run(f"%graph {text}", "b").success
+    page.says("ready")
+    graph = page.panels[-1].view.graph
+    assert names <= {node.name for node in graph.nodes}
+    assert not [node for node in graph.nodes if [6] in [tensor.shape.as_list() for tensor in node.outputs]]
+    assert shell.run(change, "c").success
+    graph = page.panels[-1].view.graph
+    assert [node for node in graph.nodes if [6] in [tensor.shape.as_list() for tensor in node.outputs]]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import torch\ndef f(): return torch.log(torch.zeros(3)).sum()",
+        "import jax.numpy as jnp\ndef f(): return jnp.log(jnp.zeros(3)).sum()",
+    ],
+    ids=["torch", "jax"],
+)
+def test_a_function_without_tensors_around_it_is_shown_and_run(shell: NotebookShell, page: Page, code: str) -> None:
+    pytest.importorskip(code.split()[1].partition(".")[0])
+    assert shell.run(code, "a").success
+    for words in ("", "values "):
+        assert shell.run(f"%graph {words}f()", "b").success
+        page.says("ready")
+        assert "log" in ops(page)
+
+
+def test_a_function_that_makes_a_model_is_made(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    code = "import torch\ndef make(): return torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Tanh()))"
+    assert shell.run(code, "a").success
+    assert shell.run("%graph make()", "b").success
+    page.says("ready")
+    assert len(page.panels[-1].view.graph.nodes) > 2

@@ -351,8 +351,8 @@ def test_a_module_of_nnx_is_traced_by_its_arrays_and_is_not_changed() -> None:
     assert not [node for node in read(model, X).main.nodes if node.error]
     assert model.norm.mean[...] is mean
     node = failed_in(read(Network(7), X).main)
-    assert "8 is axis 1 of model['first']['kernel']" in node.error
-    assert "7 is axis 0 of model['last']['kernel']" in node.error
+    assert "8 is axis 1 of model.first.kernel" in node.error
+    assert "7 is axis 0 of model.last.kernel" in node.error
 
 
 def test_modules_of_nnx_around_a_function_are_traced_on_copies_and_have_names() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -303,7 +304,14 @@ def _mark_results(function: ForeignFunction, shardings: Sequence[str]) -> None:
 def arg_names(jaxpr: Any) -> list[str]:
     """The names of the arguments, as far as the program has them."""
     names = getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()
-    return [str(name) for name in names] if len(names) == len(jaxpr.invars) and all(names) else []
+    return [_plain(str(name)) for name in names] if len(names) == len(jaxpr.invars) and all(names) else []
+
+
+def _plain(name: str) -> str:
+    """The name of a variable of NNX as users write it: `model.kernel` for `model['kernel'].value`."""
+    if not name.endswith(".value") or "flax.nnx" not in sys.modules:
+        return name
+    return re.sub(r"\['(\w+)'\]", r".\1", name.removesuffix(".value"))
 
 
 def result_names(jaxpr: Any) -> list[str]:
