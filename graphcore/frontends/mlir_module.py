@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 KIND: Final = "MLIR module, StableHLO and others (.mlir, .mlirbc; jax.stages.Lowered, jax.export.Exported)"
 _BYTECODE: Final = b"ML\xefR"
 _SPACE: Final = rb"(?:\s|//[^\n]*(?:\n|$)|#[\w.]+\s*=[^\n]*(?:\n|$)|![\w.]+\s*=[^\n]*(?:\n|$)|\{-#.*?#-\})*"
+# A table of places may be longer than the bytes that are looked at.
 _BEGINNING: Final = re.compile(
-    _SPACE
+    rb"#loc\d*\s*=\s*loc\(|"
+    + _SPACE
     + rb'(?:module(?:\s+@[^\s{]+)?(?:\s+attributes\s*\{|\s*\{)|"?(?:builtin\.module|func\.func)"?[\s(]|(?:%[\w:]+\s*=\s*)?"[a-z_]\w*\.[\w.]+"\()',
     re.DOTALL,
 )

@@ -76,6 +76,16 @@ def test_arguments_out_of_a_tree_of_parameters_lie_in_the_scopes_that_take_them(
     assert {node.name.rpartition("/")[0] for node in gc.load(path).op_nodes() if node.op == "mlir.argument"} == {"", "layer0", "layer2"}
 
 
+def test_a_text_that_begins_with_a_long_table_of_places_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "places.mlir"
+    places = "".join(f"#loc{number} = loc(\"params['layers'][{number}]['kernel']\")\n" for number in range(1, 200))
+    path.write_text(
+        places + "module {\n  func.func @main(%x: tensor<2xf32> loc(#loc7)) -> tensor<2xf32> {\n    return %x : tensor<2xf32>\n  }\n}\n"
+    )
+    assert len(places) > 4096
+    assert [node.kind for node in open_source(path).main.nodes] == ["input"]
+
+
 def test_damaged_bytecode_is_refused(tmp_path: Path) -> None:
     data = (FILES / "loops.mlirbc").read_bytes()
     path = tmp_path / "damaged.mlirbc"
