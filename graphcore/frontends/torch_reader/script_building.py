@@ -13,7 +13,7 @@ from graphcore.frontends.torch_reader.signature import INPUT
 from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from graphcore.frontends.torch_reader.pickles import Thing
 
@@ -79,6 +79,16 @@ class ListValue:
         self.building = building
         self.items = items
         self.ref: Ref | None = None
+
+
+def _base_name(op: str, attrs: Mapping[str, Any], outputs: tuple[str, ...]) -> str:
+    """The name of a node: an attribute, the first variable that a branch or a loop gives, else its op."""
+    base = op.rpartition(".")[2].strip("_") or op
+    if base in {"GetAttr", "SetAttr"}:
+        return str(attrs.get("name") or base)
+    if base in {"If", "Loop"}:
+        return next((name for name in outputs if name and not name.startswith("_")), base)
+    return base
 
 
 class Building:
@@ -154,7 +164,7 @@ class Building:
         plain = [(name, self._plain(value, refs)) for name, value in operands]
         collected = collect(plain, refs.__getitem__, {})
         node = ForeignNode(
-            self.unique(op.rpartition(".")[2].strip("_") or op),
+            self.unique(_base_name(op, collected.attrs, outputs)),
             op,
             tuple(collected.inputs),
             tuple([Port(name) for name in outputs]),

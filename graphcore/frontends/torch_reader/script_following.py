@@ -219,7 +219,7 @@ class Following:
         if one.result is not two.result:
             merged.append(("", one.result, two.result))
         results = {name: self._merged(first, second, then, other, name) for name, first, second in merged}
-        node = self._call_bodies("prim.If", [condition], {"then": then, "else": other}, (), len(then.results), statement, frame)
+        node = self._call_bodies("prim.If", [condition], {"then": then, "else": other}, (), statement, frame)
         for name, value in results.items():
             put = placed(value, self._building, node.name)
             if name:
@@ -268,7 +268,7 @@ class Following:
             body.result_names.append(name)
         start = sum(1 for value in first if isinstance(value, Ref))
         own = (*((-1,) if isinstance(statement, ast.For) else ()), *range(start, start + len(carried)))
-        node = self._call_bodies("prim.Loop", [*first, *initial], {"body": body}, own, len(carried), statement, frame)
+        node = self._call_bodies("prim.Loop", [*first, *initial], {"body": body}, own, statement, frame)
         for number, name in enumerate(carried):
             frame.names[name] = Ref(outer, node.name, number)
 
@@ -278,7 +278,6 @@ class Following:
         inputs: list[Any],
         bodies: dict[str, Building],
         own: tuple[int, ...],
-        count: int,
         statement: ast.stmt,
         frame: _Frame,
     ) -> ForeignNode:
@@ -286,7 +285,6 @@ class Following:
 
         Args:
             own: the inputs that are the bodies' own arguments.
-            count: the number of results.
         """
         building = self._building
         captured = list(dict.fromkeys([ref for body in bodies.values() for ref in body.captured]))
@@ -300,7 +298,7 @@ class Following:
         return building.add(
             op,
             [*named, *[("", ref) for ref in captured]],
-            ("",) * count,
+            tuple(next(iter(bodies.values())).result_names),
             frame.modules,
             self._frames(statement, frame),
             bodies={role: body.name for role, body in bodies.items()},

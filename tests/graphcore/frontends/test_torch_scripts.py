@@ -107,6 +107,16 @@ def test_an_attribute_that_a_branch_assigns_is_read_after_it(tmp_path: Path) -> 
     assert gc.load(with_code(tmp_path, body)).find("add") is not None
 
 
+def test_branches_and_attributes_have_names_of_the_code(tmp_path: Path) -> None:
+    body = (
+        "    if torch.gt(torch.sum(x), 0):\n      _0, scale = torch.neg(x), torch.relu(x)\n    else:\n      _0, scale = x, x\n"
+        "    self.kept = scale\n    return torch.add(scale, _0)\n"
+    )
+    source = open_source(with_code(tmp_path, body))
+    assert node_of(source, "prim.If").name == "scale"
+    assert node_of(source, "prim.SetAttr").name == "kept"
+
+
 def test_several_results_are_one_node(tmp_path: Path) -> None:
     source = open_source(with_code(tmp_path, "    a, b = torch.topk(x, 2)\n    return (b, a)\n"))
     assert [port.name for port in node_of(source, "aten.topk").outputs] == ["a", "b"]
