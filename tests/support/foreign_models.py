@@ -115,3 +115,22 @@ def branch() -> ForeignGraph:
     choice = b.add("f.If", c, x, name="choice")
     b.nodes[-1].bodies = {"then": "then", "else": "else"}
     return b.done(choice, bodies)
+
+
+def two_networks() -> ForeignGraph:
+    """A choice between two networks of three modules each, which take five weights from outside."""
+    bodies = {}
+    for role in ("then", "else"):
+        inner = Builder()
+        x, *weights = [inner.add("f.Input", name=name) for name in "xabcde"]
+        for part, size in (("encoder", 5), ("decoder", 8), ("head", 4)):
+            for number in range(size):
+                x = inner.add(("f.Conv", "f.Relu", "f.Tanh")[number % 3], x, weights[number % 5], modules=(ModuleCall(part, "Part"),))
+        ports = tuple([Port(name, "float32") for name in "xabcde"])
+        bodies[role] = ForeignFunction(f"{role}_body", ports, ((x, 0),), ("r",), inner.nodes)
+    b = Builder()
+    x, flag = b.add("f.Input", name="x"), b.add("f.Input", name="flag", shape=())
+    weights = [b.weight(name, WIDTH) for name in "abcde"]
+    choice = b.add("f.If", flag, x, *weights, name="choice")
+    b.nodes[-1].bodies = {"then": "then", "else": "else"}
+    return b.done(choice, bodies)

@@ -6,7 +6,7 @@ import pytest
 
 from graphcore.frontends.foreign import ForeignGraph, ModuleCall
 from graphcore.frontends.lowering import lower
-from tests.support.foreign_models import WIDTH, Builder, branch, perceptron, stages, transformer
+from tests.support.foreign_models import WIDTH, Builder, branch, perceptron, stages, transformer, two_networks
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneState
 
@@ -132,6 +132,14 @@ def test_the_bodies_of_a_branch_open() -> None:
     scene = pictured(branch(), "choice")
     assert {node.op for node in scene.nodes} >= {"Neg", "Relu"}
     assert [group.label for group in scene.groups][1:] == ["then · then_body", "else · else_body"]
+
+
+def test_a_branch_that_holds_the_model_opens_with_equal_sides_and_one_box_of_weights() -> None:
+    scene = pictured(two_networks())
+    inside = {role: sorted(node.label for node in scene.nodes if f":{role}/" in node.id) for role in ("then", "else")}
+    assert inside["then"] == inside["else"]
+    assert any(node.label.startswith("encoder") for node in scene.nodes)
+    assert [node.count for node in scene.nodes if node.label == "weights"] == [5]
 
 
 def test_constants_of_several_blocks_do_not_hold_these_together() -> None:

@@ -344,9 +344,13 @@ interface Family {
   readonly parts: readonly Part[];
 }
 
+/** The number of nodes in the bodies of a call. */
+const bodyNodes = (call: Part): number => call.bodies().reduce((sum, { space }) => sum + space.size, 0);
+
 /**
  * Opens the largest first, and gradients once there is space for everything else. Siblings of similar size open together or
- * not at all, so that equal layers look equal.
+ * not at all, so that equal layers look equal. A call in a model of another framework opens if more nodes are in it than around:
+ * it is the model.
  */
 function openLargest(root: Part, folding: Folding, visible: Visible, { opened, boxes, closed }: Requested): void {
   const { isForeign } = root;
@@ -358,22 +362,30 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
   const least = total > few && !marks ? Math.floor(total / 4) : 0;
   let shown = boxes;
   const families: Family[] = [];
+  const size = (part: Part): number => (part.kind === CALL ? bodyNodes(part) : part.total);
   const mayOpen = (part: Part): boolean => {
     if (folding.closed.has(part.key)) return false;
     if (marks && folding.mode !== "all")
       return part.kind !== CALL && part.nodes().some((node) => isTouched(marks, node));
-    if (part.kind === CALL) return folding.mode === "all" && part.opens;
+    if (part.kind === CALL)
+      return folding.mode === "all" ? part.opens : isForeign && part.total + bodyNodes(part) > total;
     if (folding.mode === "all" || part.kind !== SCOPE) return folding.mode === "all";
     return part.total >= least && !isGradientBody(root.instance, part.key) && !part.saysAll;
   };
   const consider = (siblings: readonly Part[], depth: number): void => {
     if (depth >= MOST_FRAMES) return;
-    let open = siblings.filter(mayOpen).sort((a, b) => b.total - a.total);
+    let open = siblings.filter(mayOpen).sort((a, b) => size(b) - size(a));
     while (open.length > 0) {
-      const size = (open[0] as Part).total;
-      const family = open.filter((part) => 2 * part.total >= size);
+      const largest = size(open[0] as Part);
+      const family = open.filter((part) => 2 * size(part) >= largest);
       const [first] = family as [Part];
-      families.push({ role: roleOf(first.instance, first.nodes()), size, key: first.key, depth, parts: family });
+      families.push({
+        role: roleOf(first.instance, first.nodes()),
+        size: largest,
+        key: first.key,
+        depth,
+        parts: family,
+      });
       open = open.slice(family.length);
     }
   };
@@ -392,10 +404,13 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
       continue;
     }
     shown += more;
-    for (const part of parts) {
-      opened.add(part.key);
+    for (const part of parts) opened.add(part.key);
+    // Equal parts of two branches open together as well.
+    const inBranches = isForeign && parts.some(({ instance }) => instance !== root.instance);
+    for (const ones of inBranches ? [parts] : parts.map((part) => [part])) {
+      const inside = ones.flatMap((part) => visible.shown(part.parts()));
       consider(
-        visible.shown(part.parts()).filter(({ kind }) => kind !== NODE),
+        inside.filter(({ kind }) => kind !== NODE),
         depth + 1,
       );
     }

@@ -8,6 +8,8 @@ import { unchangedTogether } from "./unchanged";
 
 /** A node and the helper scope of the same name are one thing up to this many nodes. */
 const SMALL_THING = 8;
+/** So many weights of a call are one box beside its bodies. */
+const MANY_WEIGHTS = 3;
 /** The most frames within each other; what is deeper stays in a closed box. */
 export const MOST_FRAMES = 64;
 
@@ -74,9 +76,12 @@ export class Call extends Fold {
     return roots.length > 1 ? roots : roots.flatMap((root) => root.parts());
   }
 
-  /** Its helpers. */
+  /** Its helpers; the weights that bodies of another framework take are one box if they are many. */
   beside(): readonly Part[] {
-    return [...(this.scope?.parts() ?? []), ...this.helpers];
+    const parts = [...(this.scope?.parts() ?? []), ...this.helpers];
+    const weights = parts.filter((part) => !(part instanceof Fold) && isForeign(part) && isParameter(part));
+    if (weights.length < MANY_WEIGHTS) return parts;
+    return [Group.of(this.key, 0, "weights", weights), ...parts.filter((part) => !weights.includes(part))];
   }
 
   /** The call and its helpers. */
