@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import msgspec
 
 from graphcore.api.graph_diff import state_of
+from graphcore.api.quantized_values import after_activations, real_values
 from graphcore.api.run_values import values_of
 from graphcore.api.tensor_comparison import QUANTIZED, Measure, TensorComparison, coarseness, compare_tensors
 from graphcore.difference import GraphDiff, compare, tensors_to_compare, unmatched_before
@@ -111,27 +112,31 @@ def compare_runs(a: Any, b: Any, /, *args: Any, rtol: float | None = None, atol:
     """
     first, second = values_of(a, args, kwargs), values_of(b, args, kwargs)
     diff = compare(state_of(first.graph), state_of(second.graph))
-    pairs = tensors_to_compare(diff)
+    pairs = after_activations(tensors_to_compare(diff), first.graph, second.graph)
+    former = after_activations({new: old for old, new in pairs.items()}, second.graph, first.graph)
+    pairs = {old: new for new, old in former.items()}
     coarse = coarseness(diff.before, _quantized(first.graph)), coarseness(diff.after, _quantized(second.graph))
     kept: dict[str, Array] = {}
     order: list[str] = []
 
     def keep(name: str, array: Array) -> None:
+        real = real_values(first.graph, name, array)
+        if real is None:
+            return
         if name not in kept:
             order.append(name)
-        kept[name] = array
+        kept[name] = real
 
     first.visit(pairs, keep)
-    former = {new: old for old, new in pairs.items()}
     compared: dict[str, TensorComparison] = {}
 
     def weigh(name: str, array: Array) -> None:
-        old = former[name]
-        if old in kept:
+        old, real = former[name], real_values(second.graph, name, array)
+        if old in kept and real is not None:
             ops = (plain_op(diff.before.nodes[old].op), plain_op(diff.after.nodes[name].op))
             floor = max(coarse[0][old], coarse[1][name])
             is_alike = floor == QUANTIZED == min(coarse[0][old], coarse[1][name])  # both are rounded in the same way
-            compared[old] = compare_tensors((old, name), ops, kept.pop(old), array, rtol, atol, 0.0 if is_alike else floor)
+            compared[old] = compare_tensors((old, name), ops, kept.pop(old), real, rtol, atol, 0.0 if is_alike else floor)
 
     second.visit(former, weigh)
     tensors = [compared[name] for name in order if name in compared]

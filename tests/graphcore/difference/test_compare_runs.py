@@ -34,6 +34,54 @@ def test_fused_nodes_are_compared_by_their_last_values() -> None:
     assert str(comparison).startswith(f"All {len(pairs)} common tensors agree")
 
 
+def perceptron(*, weight_scale: float = 0.0, fused: bool = False) -> Any:
+    """Two products of matrices and a Relu between them; of integers with scales, if the first weights have one, and with the Relu as a part of the first."""
+    helper, array = onnx.helper, onnx.numpy_helper.from_array
+    weights = [np.random.default_rng(seed).uniform(-1, 1, (8, 8)).astype(np.float32) for seed in (3, 4)]
+    if not weight_scale:
+        nodes = [("MatMul", ["x", "w0"], "h"), ("Relu", ["h"], "r"), ("MatMul", ["r", "w1"], "y")]
+        held = [array(weight, f"w{place}") for place, weight in enumerate(weights)]
+    else:
+        scales = {"xs": 0.03, "w0s": weight_scale, "w1s": 1 / 127, "hs": 0.06, "rs": 0.03, "ys": 0.1}
+        zeros = {"xz": np.uint8(128), "wz": np.int8(0), "hz": np.uint8(128), "rz": np.uint8(0)}
+        held = [array(np.float32(scale), name) for name, scale in scales.items()] + [
+            array(np.array(zero), name) for name, zero in zeros.items()
+        ]
+        held += [array(np.round(weight * 127).astype(np.int8), f"w{place}") for place, weight in enumerate(weights)]
+        nodes = [
+            ("QuantizeLinear", ["x", "xs", "xz"], "xq"),
+            ("QLinearMatMul", ["xq", "xs", "xz", "w0", "w0s", "wz", "hs", "hz"], "hq"),
+            ("DequantizeLinear", ["hq", "hs", "hz"], "h"),
+            ("Relu", ["h"], "r"),
+            ("QuantizeLinear", ["r", "rs", "rz"], "rq"),
+            ("QLinearMatMul", ["rq", "rs", "rz", "w1", "w1s", "wz", "ys", "hz"], "yq"),
+            ("DequantizeLinear", ["yq", "ys", "hz"], "y"),
+        ]
+        if fused:
+            nodes[1:5] = [("QLinearMatMul", ["xq", "xs", "xz", "w0", "w0s", "wz", "rs", "rz"], "rq")]
+    names = {"rq": "h"} if fused else {}
+    made = [
+        helper.make_node(op, inputs, [output], name=f"node_{names.get(output, output.removesuffix('q'))}") for op, inputs, output in nodes
+    ]
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 8]) for name in "xy"]
+    return helper.make_model(
+        helper.make_graph(made, "g", ends[:1], ends[1:], held), opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+    )
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["alone", "fused"])
+@pytest.mark.parametrize("scale", [1 / 127, 2 / 127], ids=["right", "off by 2"])
+def test_integers_of_a_quantised_model_are_compared_as_the_numbers_that_they_stand_for(scale: float, fused: bool) -> None:
+    x = np.random.default_rng(5).uniform(-3, 3, (2, 8)).astype(np.float32)
+    plain_model, quantised = perceptron(), perceptron(weight_scale=scale, fused=fused)
+    place = None if scale < 0.01 else "node_r" if fused else "node_h"
+    for comparison in (gc.compare_runs(plain_model, quantised, x), gc.compare_runs(quantised, plain_model, x)):
+        named = None if comparison.first is None else {comparison.first.name, comparison.first.other}
+        assert (named is None) == (place is None), str(comparison)
+        assert named is None or place in named, str(comparison)
+        assert any("QLinearMatMul" in {tensor.op, tensor.other_op} for tensor in comparison.tensors)
+
+
 def test_the_first_difference_is_named_with_what_only_one_has() -> None:
     comparison = gc.compare_runs(plain(), slim(relu=False), X)
     assert comparison.first is not None
