@@ -73,6 +73,8 @@ def notebook_shell() -> Iterator[NotebookShell]:
         close: Any = shell.atexit_operations
         atexit.unregister(close)
         close()
+        restore: Any = shell.restore_sys_module_state
+        restore()
         NotebookShell.clear_instance()
 
 

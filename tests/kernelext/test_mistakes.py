@@ -8,6 +8,8 @@ import pytest
 
 from tests.golden.mistakes.displays import HTML, TEXT, Display, displays, golden
 
+pytestmark = pytest.mark.slow
+
 RENEW = "`python -m tests.golden.mistakes.displays` writes them anew"
 NO_PLACE = {
     "branches of different types",
@@ -34,7 +36,6 @@ def made() -> list[Display]:
     return [*displays()]
 
 
-@pytest.mark.slow
 def test_the_displays_of_mistakes_are_those_that_were_read_aloud(made: list[Display]) -> None:
     text, html = golden(made)
     assert text == TEXT.read_text(encoding="utf-8"), RENEW

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
@@ -263,6 +264,8 @@ def _started(count: int, processes: bool, dashboard: bool) -> distributed.LocalC
         "distributed.comm.timeouts.tcp": "1h",
         "distributed.scheduler.worker-ttl": None,
     } | ({} if dashboard else _NO_PAGES)
+    main = sys.modules["__main__"]
+    main.__spec__ = getattr(main, "__spec__", None)  # IPython's `%reset` removes it, and new processes are told about it
     failure: BaseException | None = None
     for _ in range(_ATTEMPTS):
         try:

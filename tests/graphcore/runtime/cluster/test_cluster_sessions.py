@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc as collector
 import signal
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import dask
@@ -293,6 +295,14 @@ def test_workers_that_fail_to_start_are_tried_again_and_then_reported_with_the_r
         with gc.LocalCluster(workers=1, processes=False) as made:
             assert len(made.devices) == 1
         assert len(log.read_text()) > 3
+
+
+def test_a_cluster_starts_where_the_main_module_has_been_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    main = ModuleType("__main__")
+    del main.__spec__
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    with gc.LocalCluster(1) as cluster:
+        assert list(cluster.tasks) == ["worker"]
 
 
 def test_a_cluster_takes_addresses_of_schedulers_and_workers(cluster: gc.DaskCluster) -> None:
