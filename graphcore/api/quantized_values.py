@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from graphcore.attrs import Array
     from graphcore.graph import Graph, Node
 
+_QUANTIZING: Final = re.compile("quantizelinear|qlinear.*|qgemm")
 _PLACES: Final = {"quantizelinear": (1, 2), "qlinearconv": (6, 7), "qlinearconcat": (0, 1)}
 """The inputs with the scale and the zero point of the result; the last two in other ops for integers."""
 _MOVING: Final = frozenset({"maxpool", "reshape", "transpose", "flatten", "squeeze", "unsqueeze", "slice", "gather", "identity"})
@@ -25,9 +27,9 @@ _FUSED: Final = frozenset({"relu", "relu6", "clip", "hardtanh"})
 
 
 def after_activations(pairs: Mapping[str, str], graph: Graph, other: Graph) -> dict[str, str]:
-    """Pairs of nodes by their names, with the Relu behind a node whose counterpart in integers has no negative numbers.
+    """Pairs of nodes by their names, with the Relu that became a part of the other.
 
-    A Relu became a part of such an op.
+    It stands behind a node whose counterpart in integers has no negative numbers.
 
     Args:
         pairs: the nodes of `other` by those of `graph`.
@@ -77,7 +79,7 @@ def real_values(graph: Graph, name: str, array: Array) -> Array | None:
 
 
 def _quantizes(node: Node) -> bool:
-    return node.op.startswith(("onnx.", "com.microsoft.")) and plain_op(node.op).lower().startswith(("quantizelinear", "qlinear", "qgemm"))
+    return _QUANTIZING.fullmatch(plain_op(node.op).lower()) is not None
 
 
 def _held(graph: Graph, node: Node, place: int) -> Array | None:

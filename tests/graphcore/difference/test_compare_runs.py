@@ -35,7 +35,10 @@ def test_fused_nodes_are_compared_by_their_last_values() -> None:
 
 
 def perceptron(*, weight_scale: float = 0.0, fused: bool = False) -> Any:
-    """Two products of matrices and a Relu between them; of integers with scales, if the first weights have one, and with the Relu as a part of the first."""
+    """Two products of matrices and a Relu between them.
+
+    With a scale of the first weights they are products of integers, and `fused` the Relu is a part of the first.
+    """
     helper, array = onnx.helper, onnx.numpy_helper.from_array
     weights = [np.random.default_rng(seed).uniform(-1, 1, (8, 8)).astype(np.float32) for seed in (3, 4)]
     if not weight_scale:
