@@ -236,7 +236,7 @@ def test_a_function_of_jax_is_run_once_with_its_values_until_an_array_changes(sh
     assert values is not None
     assert values.first_bad is not None
     assert values.first_bad.tensor.call == "scan:scan"
-    assert values.first_bad.cause == "produced at cell In [2], line 4; its inputs were finite"
+    assert values.first_bad.cause == "produced at cell In [2], line 4 (return carry + row, jnp.log(carry)); its inputs were finite"
     assert shell.run("y = f(x)", "c").success
     assert shown(page) is run
     assert shell.run("w = w * 2", "d").success

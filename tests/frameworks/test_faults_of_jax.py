@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import graphcore as gc
@@ -316,3 +317,13 @@ def test_a_broadcast_is_noted_at_its_node() -> None:
     graph = open_source(Call(mean_square, (jnp.ones(3), jnp.ones((3, 1)))))
     (node,) = [node for node in graph.main.nodes if node.doc]
     assert node.op == "jax.sub"
+
+
+def test_an_array_that_is_taken_out_to_numpy_is_an_error_with_its_line() -> None:
+    def loss(w: Any) -> Any:
+        h = np.asarray(X @ w)
+        return jnp.asarray(h).sum()
+
+    said = gc.explain_gradient(lambda: loss(W), W).error
+    assert "TracerArrayConversionError" in said
+    assert "h = np.asarray(X @ w)" in said

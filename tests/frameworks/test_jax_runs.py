@@ -346,3 +346,14 @@ def test_a_bad_value_within_a_loop_says_where_it_came_about() -> None:
     assert [(one.node, one.max) for one in bad.inputs] == [("sub", -1.0)]
     assert f"{line_of(looping)}" in bad.cause
     assert bad.cause.endswith("its inputs were finite")
+
+
+@pytest.mark.parametrize("function", [lambda x: x.std(), lambda x: jnp.var(x, axis=1), lambda x: jnp.where(x < 100, x, jnp.nan)])
+def test_constants_that_are_chosen_nowhere_are_no_bad_values(function: Any) -> None:
+    values = gc.run(function, jnp.arange(6.0).reshape(2, 3)).trace.values
+    assert values is not None
+    assert values.first_bad is None
+    values = gc.run(jax.grad(lambda x: jnp.var(x) / x.sum()), jnp.zeros(3)).trace.values
+    assert values is not None
+    assert values.first_bad is not None
+    assert "div" in values.first_bad.tensor.node

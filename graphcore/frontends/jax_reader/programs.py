@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -154,7 +155,9 @@ class JaxprReader:
                 file = str(frame.file_name)
                 if is_of_user(file):
                     line = getattr(frame, "line_num", None) or getattr(frame, "start_line", 0)
-                    frames.append(SourceFrame(file, int(line or 0), "", str(frame.function_name)))
+                    frames.append(
+                        SourceFrame(file, int(line or 0), linecache.getline(file, int(line or 0)).strip(), str(frame.function_name))
+                    )
             cached = self._frames[id(traceback)] = tuple(reversed(frames[:_MAX_FRAMES]))
             self._kept.append(traceback)
         return cached

@@ -18,6 +18,7 @@ from graphcore.passes.optimize.redundant_calls import computed_by
 from graphcore.plumbing import IDENTITY, STANDS_FOR
 from graphcore.runtime.core.events import Around
 from graphcore.runtime.core.gradient_magnitudes import Magnitude, magnitudes_of
+from graphcore.runtime.core.left_out import is_left_out
 from graphcore.runtime.core.tensor_stats import MAX_SMALL, Detail, Summarizer, Summary, TensorStats, detail_of, dtype_name
 
 if TYPE_CHECKING:
@@ -115,13 +116,15 @@ class ValueRecords:
 
         Where there are NaNs, infinities that vanish again are passed over, such as those of a mask before a softmax: neither a NaN nor a result with
         an infinity comes from them. Where the first infinities are those of a mask, the first NaN that is made of them is taken: its cause names both.
+        NaN of a constant of which nothing is taken, such as that of `jnp.var` for too few elements, is passed over.
         """
-        bad = next((one for one in self.stats if not one.is_finite), None)
+        bad = next((one for one in self.stats if not one.is_finite and not is_left_out(self.find, one, self._node_of(one))), None)
         if bad is None:
             return None
         if not bad.call and any(one.nan and not one.call for one in self.stats):
             harmful = self._harmful()
-            bad = next((one for one in self.stats if not one.is_finite and not one.call and one.node in harmful), bad)
+            taken = [one for one in self.stats if not one.is_finite and not one.call and one.node in harmful]
+            bad = next((one for one in taken if not is_left_out(self.find, one, self._node_of(one))), bad)
         node = self._node_of(bad)
         first, mask = self._nodes.get(_outermost(bad)), ""
         made = None if first is None or bad.nan else self._made_of_mask(first)

@@ -14,6 +14,7 @@ from graphcore.errors import GraphError
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.jax_reader.calls import traced
 from graphcore.frontends.jax_reader.differentiated import is_floating
+from graphcore.frontends.jax_reader.failed_calls import failed_call
 from graphcore.frontends.jax_reader.messages import tidied
 from graphcore.frontends.jax_reader.programs import arg_names
 
@@ -43,7 +44,7 @@ def explain_jax(y: Any, x: Any) -> GradientExplanation:
     result = traced(call)
     if result.closed is None:
         assert result.error is not None
-        return GradientExplanation(y=title, x=name, error=tidied(result.error))
+        return GradientExplanation(y=title, x=name, error=_words(result.error))
     names = arg_names(result.closed.jaxpr)
     try:
         program = EvaluatedProgram(result.closed, result.arguments)
@@ -123,3 +124,12 @@ def _left_out(call: Call, numbers: tuple[int, ...] | None, array: Any) -> str:
         if number not in chosen and any(leaf is array for leaf in jax.tree_util.tree_leaves(value)):
             return f"is in argument {number}, and jax.grad differentiates by argnums={', '.join(map(str, numbers))} only"
     return ""
+
+
+def _words(error: Exception) -> str:
+    """An error of a call with its line, as its picture says it."""
+    try:
+        nodes = failed_call(error, "", "", {}).main.nodes
+    except GraphError:  # before any operation
+        nodes = []
+    return next((node.error for node in nodes if node.error), "") or tidied(error)
