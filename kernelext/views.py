@@ -17,9 +17,10 @@ from graphcore.difference import difference_graph
 from graphcore.errors import GraphError
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import Session
+from graphcore.runtime.core.tracing import last_trace
 from kernelext.display.formatters import node_text
 from kernelext.front_end import call_later, front_end, requested_cell
-from kernelext.graph_line import DIFF, GraphLine, Place, hint
+from kernelext.graph_line import DIFF, RECORDINGS, GraphLine, Place, hint
 from kernelext.graph_names import graph_of
 from kernelext.graph_sources import NamedGraph
 from kernelext.guard import Guard
@@ -141,6 +142,8 @@ class Views:
         if line.focus:
             self._focus(opened, line.focus)
         shown = self._overlay(graph, line.overlay) if line.overlay else line.lens or line.recording
+        if not shown and opened.is_call and opened.view.choices.lens in RECORDINGS and last_trace(graph) is None:
+            shown = "structure"  # a call that has not been run has no values to mark
         opened.record(*((line.recording, line.full) if line.recording else (opened.recording, opened.full)))
         opened.view.choose(renderer=line.renderer, lens=shown, mirror=line.mirror or None)
         self._show(opened, line.place)

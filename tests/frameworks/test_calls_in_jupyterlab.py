@@ -143,63 +143,6 @@ def test_a_function_of_jax_follows_its_cell(lab: Lab) -> None:
     both_themes(notebook, "jax-clash")
 
 
-def test_the_first_bad_value_of_a_loss_is_named_with_its_line(lab: Lab) -> None:
-    pytest.importorskip("torch")
-    loss = "y = torch.eye(2)[[0, 1, 1]]\ndef loss_fn(scores, y):\n    p = torch.softmax(scores * 1e6, dim=1)\n    return -(y * torch.log(p)).sum()"
-    notebook, panel = opened(lab, NET, MODEL, loss, "%graph values loss_fn(model(x), y)")
-    panel.root.locator(".gl-canvas").press("v")
-    health = panel.root.locator(".gl-health")
-    expect(health).to_contain_text("The first NaN or Inf: log")
-    expect(health).to_contain_text("line 4 (return -(y * torch.log(p)).sum())")
-    health.get_by_role("button", name="log", exact=True).first.click()
-    expect(panel.root).to_have_attribute("data-selected", "log")
-    both_themes(notebook, "first-bad")
-
-
-def test_the_gradient_that_ends_is_red_beside_its_layer(lab: Lab) -> None:
-    pytest.importorskip("torch")
-    cut = NET.replace("torch.relu(self.first(x))", "torch.relu(self.first(x)).detach()")
-    notebook, panel = opened(lab, cut, MODEL, "%graph --mirror model(x).sum()")
-    panel.open("model/")
-    end = panel.root.locator(".gl-node", has_text="no gradient of").first
-    expect(end).to_be_visible()
-    expect(panel.root.locator(".gl-svg").first).to_contain_text("stopped at detach")
-    end.click()
-    assert "In [2], line 18" in panel.inspector("torch.detach")
-    both_themes(notebook, "gradient-ends")
-
-
-BAD_JAX = """import jax, jax.numpy as jnp
-
-def weights(scores):
-    e = jnp.exp(scores)
-    return e / e.sum(axis=1, keepdims=True)
-
-def loss(w, x):
-    return -jnp.log(weights(x @ w)[:, 0]).mean()
-
-w, x = jnp.ones((4, 2)) * jnp.array([-1.0, 1.0]), jnp.full((3, 4), 50.0)"""
-
-
-def test_the_first_bad_value_of_jax_is_named_with_its_line(lab: Lab) -> None:
-    pytest.importorskip("jax")
-    notebook, panel = opened(lab, BAD_JAX, "%graph values loss(w, x)")
-    panel.root.locator(".gl-canvas").press("v")
-    health = panel.root.locator(".gl-health")
-    expect(health).to_contain_text("The first NaN or Inf: exp")
-    expect(health).to_contain_text("In [2], line 4; its inputs were finite")
-    both_themes(notebook, "jax-first-bad")
-
-
-def test_the_gradient_of_jax_that_ends_is_red_beside_its_operation(lab: Lab) -> None:
-    pytest.importorskip("jax")
-    cut = JAX.replace("h = layer(x, w, 0.5)", "h = jax.lax.stop_gradient(layer(x, w, 0.5))").replace("@jax.jit\n", "")
-    cut = cut.replace("return layer(h, w.T, 1.0).sum()", "return layer(h, jnp.ones((8, 4)), 1.0).sum()")
-    notebook, panel = opened(lab, cut, "%graph --mirror f(x, w)")
-    expect(panel.root.locator(".gl-node", has_text="no gradient of").first).to_be_visible()
-    both_themes(notebook, "jax-gradient-ends")
-
-
 REMARKS = {
     "in-place": (
         "w = torch.ones(3, requires_grad=True)\ndef f(w):\n    y = torch.exp(w)\n    y += 1\n    return y.sum()",

@@ -224,3 +224,14 @@ def test_a_function_that_makes_a_model_is_made(shell: NotebookShell, page: Page)
     assert shell.run("%graph make()", "b").success
     page.says("ready")
     assert len(page.panels[-1].view.graph.nodes) > 2
+
+
+def test_gradients_of_a_call_without_values_are_not_shown_by_the_lens_of_values(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(TORCH, "a").success
+    lenses = []
+    for words in ("values ", "--mirror ", "values "):
+        assert shell.run(f"%graph {words}F.mse_loss(model(x), y)", "b").success
+        page.says("ready")
+        lenses.append(page.panels[-1].view.choices.lens)
+    assert lenses == ["values", "structure", "values"]

@@ -26,7 +26,7 @@ FINDINGS = {
         "values-words": ("The first NaN or Inf of this run: exp:0", "its inputs were finite"),
         "cut": ("the first layer has learned: False",),
         "explain": ("it is zero for these values", "h = jax.lax.stop_gradient(h)"),
-        "mirror": ("Output result_1_0_0_first_w [new]\n", "Output result_1_0_0_second_w [new] <- ∇dot_general_1"),
+        "mirror": ("Output result_1_0_0_first_w [new]\n", "Output result_1_0_0_second_w [new] <- ∇second/"),
         "mended-trained": ("all values are finite",),
     },
 }
