@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from graphcore.frontends.record import foreign_of
@@ -15,6 +18,12 @@ BATCH: Final = "batch"
 """The name of an unknown first size that a model of another framework leaves without one."""
 ZERO: Final = Expression()
 Sizes = tuple[Expression, ...]
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[Expression, Expression], Expression]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 class BatchNames:
@@ -47,9 +56,30 @@ class BatchNames:
     def _named(self, dim: DimensionHandle, axis: int) -> Expression | None:
         size = expression_of(dim)
         if size is not None:
-            return size
+            return _parsed(size.name) if self._is_foreign and size.name else size
         name = (BATCH if axis == 0 else "") if self._is_foreign or dim.value >= 0 else self._names.get(id(dim), "")
         return symbol(name) if name else None
+
+
+@cache
+def _parsed(text: str) -> Expression:
+    """A size that a model writes as `4*batch`, as an expression; a name if it is anything else."""
+    try:
+        return _expression(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError):
+        return symbol(text)
+
+
+def _expression(tree: ast.expr) -> Expression:
+    match tree:
+        case ast.Name(id=name):
+            return symbol(name)
+        case ast.Constant(value=int(number)):
+            return constant(number)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)](_expression(left), _expression(right))
+        case _:
+            raise ValueError("no sum of products")
 
 
 def product(sizes: Sequence[Expression]) -> Expression:

@@ -164,6 +164,16 @@ def test_intensity_counts_the_bytes_that_a_node_takes_and_gives() -> None:
     assert dict(zip(head, rows[0], strict=True))["operations for each byte moved"] == "0.484"
 
 
+@pytest.mark.parametrize(
+    ("size", "total"), [("4*batch", "16*batch"), ("(batch + 1)//2 + 1", "4*((batch+1)//2)+4"), ("no size at all!", "4*no size at all!")]
+)
+def test_sizes_that_a_model_writes_as_products_are_formulas_in_the_batch(size: str, total: str) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    info = [helper.make_tensor_value_info(name, FLOAT, [size, 4]) for name in "xy"]
+    graph = gc.from_source(helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:])))
+    assert str(gc.costs(graph).total.operations) == total
+
+
 def roofline(**options: Any) -> gc.Roofline:
     """A product and a sum, below roofs with a ridge at 10 operations for each byte."""
     with gc.name_scope("layer"):
