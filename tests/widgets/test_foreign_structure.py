@@ -134,11 +134,12 @@ def test_the_bodies_of_a_branch_open() -> None:
     assert [group.label for group in scene.groups][1:] == ["then · then_body", "else · else_body"]
 
 
-def test_a_branch_that_holds_the_model_opens_with_equal_sides_and_one_box_of_weights() -> None:
+def test_a_branch_that_holds_the_model_opens_the_first_of_alike_sides_and_names_the_modules_of_the_other() -> None:
     scene = pictured(two_networks())
-    inside = {role: sorted(node.label for node in scene.nodes if f":{role}/" in node.id) for role in ("then", "else")}
-    assert inside["then"] == inside["else"]
-    assert any(node.label.startswith("encoder") for node in scene.nodes)
+    assert any(":then/" in node.id for node in scene.nodes)
+    assert [(node.label, node.detail) for node in scene.nodes if ":else" in node.id] == [
+        ("else · else_body", "encoder Part, decoder Part, head Part")
+    ]
     assert [node.count for node in scene.nodes if node.label == "weights"] == [5]
 
 

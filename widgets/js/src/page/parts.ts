@@ -139,9 +139,9 @@ export class Part {
     return this.fold instanceof Scope && (this.fold.isLayer || this.fold.onlyRepeat !== null);
   }
 
-  /** The repeat that is most of a module of another framework, in words; "" if it is all of it, or none is. */
-  get mainRepeat(): string {
-    return this.fold instanceof Scope && !this.repeated ? this.fold.mainRepeat : "";
+  /** The repeat that is most of a module of another framework, or the modules of a body, in words; "" if its label says all, or there are none. */
+  get mainContents(): string {
+    return this.fold instanceof Scope && !this.repeated ? this.fold.mainRepeat || this.fold.mainModules : "";
   }
 
   /** True for nodes of another framework. */

@@ -163,7 +163,7 @@ type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
 
 function partTexts({ part, depth }: Box, root: Instance): Texts {
   const body = part instanceof Mirrored ? part.ofNode : part.kind === SCOPE && isFunctionScope(part, root);
-  const detail = depth >= MOST_FRAMES ? TOO_DEEP : part.differences || part.mainRepeat;
+  const detail = depth >= MOST_FRAMES ? TOO_DEEP : part.differences || part.mainContents;
   return { kind: body ? "function" : "scope", op: "", label: part.boxLabel, detail };
 }
 

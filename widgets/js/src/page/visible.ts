@@ -2,9 +2,11 @@
 import type { Mode, Role, TensorInfo } from "../scene/generated";
 import { differenceOf } from "./difference";
 import { placeMirrored } from "./mirror";
-import { at, compareTexts, getOrMake } from "./order";
+import { at, type Counter, compareTexts, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
 import { CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
+import { mainOps, near } from "./structure/alike";
+import type { Op } from "./structure/nodes";
 import { isTouched } from "./touched";
 import { FEW_NODES, MOST_FRAMES } from "./tree";
 
@@ -347,10 +349,22 @@ interface Family {
 /** The number of nodes in the bodies of a call. */
 const bodyNodes = (call: Part): number => call.bodies().reduce((sum, { space }) => sum + space.size, 0);
 
+/** These parts without bodies that are near alike to one before: networks for two rates, or with and without a cache. */
+function withoutTwins(parts: readonly Part[]): Part[] {
+  const before: Counter<Op>[] = [];
+  return parts.filter((part) => {
+    if (!part.isBody) return true;
+    const ops = mainOps([...part.instance.graph.nodes], new Set());
+    if (before.some((others) => near(others, ops))) return false;
+    before.push(ops);
+    return true;
+  });
+}
+
 /**
  * Opens the largest first, and gradients once there is space for everything else. Siblings of similar size open together or
  * not at all, so that equal layers look equal. A call in a model of another framework opens if more nodes are in it than around:
- * it is the model.
+ * it is the model. Of near alike bodies the first does.
  */
 function openLargest(root: Part, folding: Folding, visible: Visible, { opened, boxes, closed }: Requested): void {
   const { isForeign } = root;
@@ -404,15 +418,10 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
       continue;
     }
     shown += more;
-    for (const part of parts) opened.add(part.key);
-    // Equal parts of two branches open together as well.
-    const inBranches = isForeign && parts.some(({ instance }) => instance !== root.instance);
-    for (const ones of inBranches ? [parts] : parts.map((part) => [part])) {
-      const inside = ones.flatMap((part) => visible.shown(part.parts()));
-      consider(
-        inside.filter(({ kind }) => kind !== NODE),
-        depth + 1,
-      );
+    for (const part of parts) {
+      opened.add(part.key);
+      const inside = visible.shown(part.parts()).filter(({ kind }) => kind !== NODE);
+      consider(isForeign ? withoutTwins(inside) : inside, depth + 1);
     }
   }
 }

@@ -17,5 +17,5 @@ export { type Arrangement, arrange, FEW_PARTS, type Unit } from "./arrange";
 export { before, cycles, type Items, makeItems } from "./items";
 export type * from "./nodes";
 export { callsFunctions, isForeign } from "./nodes";
-export { CONE, isEnd, isParameter, isPlumbing, isVariable } from "./serving";
+export { CONE, isEnd, isHeavy, isParameter, isPlumbing, isVariable } from "./serving";
 export { type Bunch, bunchOf } from "./summary";

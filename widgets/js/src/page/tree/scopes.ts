@@ -1,5 +1,6 @@
 // Name scopes and calls: the parts of a graph that names and functions form.
-import { callsFunctions, type GraphNode, isEnd, isForeign, isParameter } from "../structure";
+import { Counter } from "../order";
+import { callsFunctions, type GraphNode, isEnd, isForeign, isHeavy, isParameter } from "../structure";
 import type { CallBody, GraphData, Opener } from "./calls";
 import { chainLabel, countSlashes, parentsOf, scopeOf } from "./chains";
 import { anyLeadsTo, Fold, Group, nodesOf, type Part, structured, Thing, totalOf } from "./folds";
@@ -10,6 +11,8 @@ import { unchangedTogether } from "./unchanged";
 const SMALL_THING = 8;
 /** So many weights of a call are one box beside its bodies. */
 const MANY_WEIGHTS = 3;
+/** The most modules that the box of a body names. */
+const MOST_MODULES = 3;
 /** The most frames within each other; what is deeper stays in a closed box. */
 export const MOST_FRAMES = 64;
 
@@ -163,6 +166,22 @@ export class Scope extends Fold {
     return "";
   }
 
+  /** The contents of one of several bodies in words: its largest modules, `stft, encoder, decoder`, else its layers, `Conv ×6`; "" for other scopes. */
+  get mainModules(): string {
+    if (this.bodyLabel === null || !this.isForeign) return "";
+    const isModule = (part: Part): part is Scope | Group =>
+      part instanceof Scope || (part instanceof Group && part.instances.length > 0);
+    let modules = this.parts().filter(isModule);
+    for (let [only] = modules; only instanceof Scope && modules.length === 1; [only] = modules)
+      modules = only.parts().filter(isModule);
+    if (modules.length < 2) return counted(this.allNodes().filter(isHeavy));
+    const largest = [...modules].sort((a, b) => b.total - a.total).slice(0, MOST_MODULES);
+    const words = modules
+      .filter((part) => largest.includes(part))
+      .map((part) => (part instanceof Group ? `${part.label} ×${part.instances.length}` : part.label));
+    return words.join(", ") + (modules.length > MOST_MODULES ? ", …" : "");
+  }
+
   /** True iff it is a module of another framework that is one op with its parameters. */
   get isLayer(): boolean {
     return this.isForeign && this.allNodes().filter((node) => !isParameter(node)).length <= 1;
@@ -237,6 +256,12 @@ export class Scope extends Fold {
     for (const [name, node] of this.nodes) if (!withScope.has(name)) parts.push(singlePart(node, opener));
     return this.scopes.size > 0 ? parts.sort((a, b) => orderOf(a) - orderOf(b)) : parts;
   }
+}
+
+/** The ops of these nodes, each with its number if there are several: `Conv ×6, MatMul`. */
+function counted(nodes: readonly GraphNode[]): string {
+  const labels = nodes.map(({ op }) => op.label);
+  return [...new Counter(labels).counts].map(([label, count]) => label + (count > 1 ? ` ×${count}` : "")).join(", ");
 }
 
 /** The part for a scope: itself, or the single node or thing inside. */
