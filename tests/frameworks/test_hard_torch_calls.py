@@ -366,3 +366,24 @@ def test_a_decision_of_a_module_of_pytorch_is_noted_with_the_line_of_pytorch() -
     (note,) = record.source.notes
     assert "float(self.num_batches_tracked)" in note
     assert "batchnorm.py, line" in note
+
+
+def test_a_training_step_is_linked_from_the_loss_to_the_new_weights() -> None:
+    net = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        torch.autograd.backward([loss])
+        optimizer.step()
+        return loss
+
+    graph = from_source(Call(step, (torch.ones(3, 4),)))
+    (ran,) = [node for node in graph.nodes if node.op == "torch.backward"]
+    assert [tensor.node.op for tensor in ran.inputs] == ["torch.mean"]
+    assert sorted(tensor.shape.as_list() for tensor in ran.outputs) == [[2], [2, 4]]
+    assert {taker.op for taker, _ in ran.consumers()} == {"torch.add"}
+    record = foreign_of(from_source(Call(step, (torch.ones(3, 4),), gradients=True)))
+    assert record is not None
+    assert [note for note in record.source.notes if "fails" in note] == []

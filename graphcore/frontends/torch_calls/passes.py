@@ -54,6 +54,24 @@ def pass_of(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Pass
     return Pass([root for root, _ in pairs], [seed for _, seed in pairs], inputs, gives) if pairs else None
 
 
+def leaves_of(ran: Pass) -> list[Any]:
+    """The leaf tensors to whose `.grad` a pass adds."""
+    if ran.inputs is not None:
+        return ran.inputs
+    leaves: dict[int, Any] = {}
+    seen: set[Any] = set()
+    pending = [root.grad_fn for root in ran.roots]
+    while pending:
+        function = pending.pop()
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        if hasattr(function, "variable"):
+            leaves[id(function.variable)] = function.variable
+        pending += [following for following, _ in function.next_functions]
+    return list(leaves.values())
+
+
 def _listed(value: Any) -> list[Any] | None:
     if value is None:
         return None

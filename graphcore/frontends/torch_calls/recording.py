@@ -13,6 +13,7 @@ from graphcore.frontends.torch_calls.branches import DECIDING, Decision, Decisio
 from graphcore.frontends.torch_calls.failures import Failure, refuse_types
 from graphcore.frontends.torch_calls.lines import MAX_FRAMES, frames_of, is_library, line_of, source_frame
 from graphcore.frontends.torch_calls.opening import body_of
+from graphcore.frontends.torch_calls.passes import Pass, leaves_of, pass_of
 from graphcore.frontends.torch_calls.sequences import SHAPED
 from graphcore.frontends.torch_calls.transforms import wrapped_in
 from graphcore.frontends.torch_reader.arguments import Named, collect
@@ -54,6 +55,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         makers: the nodes that made the functions of the backward pass, as far as they are seen.
         changed: the nodes that changed tensors in place, with these.
         without_gradients: the nodes that were called while no gradients were recorded.
+        has_passes: True once the call has run a backward pass itself.
         modules_by_id: paths and classes of the modules that are followed, by their ids.
     """
 
@@ -77,6 +79,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         self.makers: dict[Any, str] = {}
         self.changed: list[tuple[str, Any]] = []
         self.without_gradients: set[str] = set()
+        self.has_passes = False
         self._symbols: dict[str, tuple[str, int]] = {}
         self._depth = 0
 
@@ -124,6 +127,9 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             return _UNKNOWN_TEXT
         if name == "tolist":
             return _listed(args[0])
+        ran = pass_of(func, args, kwargs)
+        if ran is not None and not ran.gives:
+            return self._ran_backward(ran, func, args, kwargs)
         body = body_of(func)
         version = _version(args)
         self._depth += 1
@@ -153,6 +159,19 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
             self._note(self._call(func, args, kwargs, outputs), args, outputs, is_changed=_version(args) != version)
         self._made_within = set()
         return result
+
+    def _ran_backward(self, ran: Pass, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Run a backward pass of the call itself, and write it down with the gradients that it gives."""
+        leaves = leaves_of(ran)
+        self.has_passes = True
+        try:
+            func(*args, **kwargs)
+        except Exception as error:
+            if not self.failed:
+                self.failed = self._call(func, args, kwargs, None)
+                self.failure = Failure(title_of(func), args, dict(kwargs), error)
+            raise
+        self._call(func, args, kwargs, [leaf.grad for leaf in leaves if leaf.grad is not None])
 
     def _note(self, node: str, args: tuple[Any, ...], outputs: list[Any], *, is_changed: bool) -> None:
         """Note what remarks are made of."""

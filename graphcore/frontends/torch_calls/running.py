@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphcore.frontends.frontend import MadeCall
 from graphcore.frontends.torch_calls.keeping import Kept
-from graphcore.frontends.torch_calls.passes import seen_passes
 from graphcore.frontends.torch_calls.special import unwrapped
 from graphcore.frontends.torch_calls.surroundings import kept_settings
 from graphcore.frontends.torch_calls.tracing import Recording, called, graph_of, name_of_call, named_tensors
@@ -52,7 +51,7 @@ def make_call(call: Call, record: RunRecord) -> MadeCall:
         for name, tensor in named_tensors(function, args, kwargs):
             recorder.add_input(name, tensor)
     try:
-        around = kept_settings(), kept_random_states(), _uncompiled(), _followed(recorder), _as_if_unwatched(), seen_passes()
+        around = kept_settings(), kept_random_states(), _uncompiled(), _followed(recorder), _as_if_unwatched()
         result, error = called(function, args, kwargs, recorder, *around)
         source = graph_of(inner, Recording(recorder, result, error))
         result = _apart(result, kept)

@@ -36,7 +36,7 @@ def make_with_gradients(call: Call, watch: RunRecord) -> MadeCall:
         if made.error is None:
             backward = add_gradients(source, made)
             handles = watch_pass(backward, watch)
-            give_gradients(backward, mark_failure(source, backward), watch)
+            give_gradients(backward, mark_failure(source, backward, has_passes=made.recorder.has_passes), watch)
             remove_all(handles)
     long_work.publish(made.recorder.work, 1, 1, "")
     return MadeCall(source, made.result, made.error)

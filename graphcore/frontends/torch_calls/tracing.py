@@ -25,6 +25,7 @@ from graphcore.frontends.torch_calls.copying import Copies
 from graphcore.frontends.torch_calls.ends import missing_gradients
 from graphcore.frontends.torch_calls.failures import Failure, TypesDifferError, clash_of, places_of, words_of
 from graphcore.frontends.torch_calls.keras_layers import follow_layers, layers_in, states_of_layers
+from graphcore.frontends.torch_calls.passes import seen_passes
 from graphcore.frontends.torch_calls.recording import Originals, Recorder, States, tensors_of
 from graphcore.frontends.torch_calls.remarks import remarks_on
 from graphcore.frontends.torch_calls.special import follow_lazy_modules, unwrap_parts, unwrapped
@@ -37,6 +38,7 @@ from graphcore.support.watched import long_work
 torch: Any = import_module("torch")
 _fakes: Any = import_module("torch._subclasses.fake_tensor")
 _MOST_TRACES: Final = 8
+_FREED: Final = "backward through the graph a second time"
 _SECONDS: Final = 4.0
 """The time after which no other way is tried."""
 _MOST_ITEMS: Final = 1000
@@ -101,7 +103,7 @@ def _drawn(call: Call) -> tuple[ForeignGraph, list[str]]:
     if call.gradients and made.error is None:
         with mode:
             backward = add_gradients(graph, made)
-            gradients, leaves = mark_failure(graph, backward), backward.leaves()
+            gradients, leaves = mark_failure(graph, backward, has_passes=made.recorder.has_passes), backward.leaves()
         reached = [leaf for leaf, gradient in zip(leaves, gradients, strict=True) if gradient is not None] if gradients else leaves
         graph.missing = missing_gradients(made.recorder, tensors_of(made.result), reached)
     return graph, texts
@@ -159,7 +161,7 @@ def called(
     """The result of a call that a recorder follows within some blocks, and the error of one that fails."""
     result, error = None, None
     with ExitStack() as stack:
-        for context in (*around, recorder):
+        for context in (*around, seen_passes(), recorder):
             stack.enter_context(context)
         try:
             result = _finished(function(*args, **kwargs))
@@ -223,10 +225,12 @@ def add_gradients(graph: ForeignGraph, made: Recording) -> Backward:
     return backward
 
 
-def mark_failure(graph: ForeignGraph, backward: Backward) -> Sequence[Any]:
+def mark_failure(graph: ForeignGraph, backward: Backward, *, has_passes: bool) -> Sequence[Any]:
     """Run a backward pass, and mark the call that makes it fail. Returns the gradients of the leaf tensors."""
     gradients, failed = backward.run()
-    if failed is not None:
+    if failed is not None and has_passes and _FREED in failed.said:
+        graph.notes.append("The call runs a backward pass itself, after which no second one can run: drawn is that of its result.")
+    elif failed is not None:
         graph.notes.append(f"The backward pass fails: {failed.said}")
         graph.main.nodes = [replace(node, error=failed.said) if node.name == failed.node else node for node in graph.main.nodes]
     return gradients
