@@ -402,7 +402,7 @@ class Halved(nn.Module):  # type: ignore[misc]  # torch is not imported by name
             h.register_hook(lambda gradient: gradient * 0)
         y = self.last(h).sum(1)
         if self.does == "softmax":
-            y = self.last(h).softmax(1)
+            y = self.last(h)[:, :1].softmax(1)  # one score: always 1
         if self.does == "differentiated":
             (y,) = torch.autograd.grad(y.pow(2).sum(), h)
         return y
@@ -414,7 +414,7 @@ class Halved(nn.Module):  # type: ignore[misc]  # torch is not imported by name
         ("frozen", "requires_grad", "switches requires_grad off", "first.requires_grad_(False)"),
         ("copied", "unused", "", "first = copy.deepcopy(first)"),
         ("hooked", "zero", "a hook on its result (register_hook)", "h = first(x)"),
-        ("softmax", "zero", "they always sum to 1", "y = self.last(h).softmax(1)"),
+        ("softmax", "zero", "they always sum to 1", "y = self.last(h)[:, :1].softmax(1)"),
         ("differentiated", "detached", "without create_graph=True", "torch.autograd.grad(y.pow(2).sum(), h)"),
     ],
 )
