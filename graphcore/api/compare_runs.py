@@ -13,6 +13,7 @@ from graphcore.api.quantized_values import after_activations, real_values
 from graphcore.api.run_values import values_of
 from graphcore.api.tensor_comparison import QUANTIZED, Measure, TensorComparison, coarseness, compare_tensors
 from graphcore.difference import GraphDiff, compare, tensors_to_compare, unmatched_before
+from graphcore.difference.diff import text_of_group
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.record import foreign_of
 from graphcore.graph import Graph
@@ -156,6 +157,10 @@ def _lines(comparison: RunComparison) -> Sequence[str]:
         return [f"All {len(tensors):,} common tensors agree; the least alike is {least}"]
     before = next(place for place, tensor in enumerate(tensors) if tensor is parting)
     lines = [f"The runs part at {parting}", f"{before:,} tensors before it agree; {len(different):,} of {len(tensors):,} differ"]
+    groups = () if comparison.diff.correspondence is None else comparison.diff.correspondence.groups
+    group = next((group for group in groups if parting.name in group.before and parting.other in group.after), None)
+    if group is not None:
+        lines.append(f"it is the end of several: {text_of_group(comparison.diff, group)}")
     for names, nodes, which in zip(comparison.only, _nodes(comparison), ("first", "second"), strict=True):
         if names:
             lines.append(f"right before it, only in the {which}: {', '.join([f'{name} ({plain_op(nodes[name].op)})' for name in names])}")

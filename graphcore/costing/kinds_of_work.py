@@ -12,6 +12,7 @@ _KINDS: Final = {
     "space_to_depth depth_to_space pixel_shuffle pixel_unshuffle space_to_batch_nd batch_to_space_nd topk onehot one_hot tuple "
     "get_tuple_element getitem split_with_sizes resize_nearest_neighbor as_strided unsafe_split tensor_split masked_fill tril triu index_put "
     "sort zeropadding2d zeropadding1d cropping2d view_as permute_dims expand_as reshape_as tuple_construct return arange zeros ones new_ones "
+    "constantofshape fill_ "
     "new_zeros full iota rng_bit_generator random_bits random_wrap random_unwrap output fill range setitem tensor clone empty empty_like to new_full meshgrid",
     "reductions": "reduce_mean reducemean reduce_sum reducesum reduce_max reducemax reduce_min reducemin reduce_prod reduceprod mean amax "
     "amin prod var std var_mean cumsum argmax argmin reducel1 reducel2 norm reduce reduce_and reduce_or logsumexp globalaveragepooling2d "
