@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 _LIBRARIES: Final = ("site-packages", "dist-packages", "<frozen")
 _MAX_WRAPPERS: Final = 8
+_OF_GLOBALS: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"})
 
 
 def is_of_user(function: object) -> bool:
@@ -48,8 +50,11 @@ def values_used_by(function: object, seen: set[int] | None = None) -> Iterator[A
 
 
 def global_names(code: CodeType) -> Iterator[str]:
-    """The names of variables and attributes that a code and the functions within it use."""
-    yield from code.co_names
+    """The names of global variables that a code and the functions within it use.
+
+    Attributes are none: `nn` in `jax.nn.relu` is no module of this name that the user has imported.
+    """
+    yield from [instruction.argval for instruction in dis.get_instructions(code) if instruction.opname in _OF_GLOBALS]
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield from global_names(inner)
