@@ -265,7 +265,7 @@ def _started(count: int, processes: bool, dashboard: bool) -> distributed.LocalC
         "distributed.scheduler.worker-ttl": None,
     } | ({} if dashboard else _NO_PAGES)
     main = sys.modules["__main__"]
-    main.__spec__ = getattr(main, "__spec__", None)  # IPython's `%reset` removes it, and new processes are told about it
+    main.__spec__ = getattr(main, "__spec__", None)  # IPython's `%reset` removes it, and new processes read it
     failure: BaseException | None = None
     for _ in range(_ATTEMPTS):
         try:
