@@ -7,11 +7,6 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Lab
-from tests.browser.conftest import browser as browser  # noqa: PLC0414 - a fixture
-from tests.browser.conftest import lab as lab  # noqa: PLC0414 - a fixture
-from tests.browser.conftest import lab_server as lab_server  # noqa: PLC0414 - a fixture
-from tests.browser.conftest import playwright as playwright  # noqa: PLC0414 - a fixture
-from tests.browser.conftest import window as window  # noqa: PLC0414 - a fixture
 from tests.browser.graph_panel import GraphPanel, wait_still
 from tests.support.tools.course import NOTEBOOKS
 

@@ -15,10 +15,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import browser, playwright
 from tests.browser.server import ROOT, free_port, stop_process
-
-__all__ = ["browser", "playwright"]
 
 pytestmark = pytest.mark.browser
 pytest.importorskip("marimo", reason="marimo is installed by make frameworks")
