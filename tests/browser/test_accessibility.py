@@ -65,7 +65,7 @@ def use(panel: GraphPanel, name: str = "x") -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("place", ["side", "inline"])
+@pytest.mark.parametrize("place", ["side", pytest.param("inline", marks=pytest.mark.slow)])
 def test_a_live_view_has_no_fault(lab: Lab, place: str, dark: bool) -> None:
     notebook = lab.open_cells([f"{START} {place}", BUILD, STEP])
     notebook.dark_theme(dark)

@@ -162,6 +162,7 @@ def test_eight_views_of_one_graph_all_follow_a_cell(lab: Lab) -> None:
     assert lost(notebook).count() == 0
 
 
+@pytest.mark.slow
 def test_a_reloaded_page_has_its_view_back_and_follows(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, "z = gc.exp(y, name='z')"], page_of_its_own=True)
     notebook.run_cell(0)

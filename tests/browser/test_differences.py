@@ -149,6 +149,7 @@ def show(browser: Browser, file: Path, name: str) -> Page:
     return page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "found"), [(digits, {"new"}), (mobile_net, {"removed", "changed"}), (loop, {"new", "changed"})])
 def test_the_page_of_two_files_shows_both_and_opens_what_is_unchanged(
     browser: Browser, tmp_path: Path, build: Callable[[], tuple[gc.Graph, gc.Graph]], found: set[str]

@@ -109,6 +109,7 @@ def colour(place: Locator) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_a_refused_reshape_is_the_only_red_box_and_takes_no_shape_from_others(laptop: NotebookPage) -> None:
     notebook, panel = laptop, GraphPanel(laptop.page)
     notebook.edit_and_run(

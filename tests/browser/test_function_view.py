@@ -53,6 +53,7 @@ def test_a_call_opens_in_place_and_its_function_by_itself(lab: Lab) -> None:
     graph.box("layer:/squash").wait_for()
 
 
+@pytest.mark.slow
 def test_a_function_shows_its_definition_beside_its_body_and_its_attrs_are_edited(lab: Lab) -> None:
     notebook = lab.open_cells([START, SCALED])
     notebook.run_all()

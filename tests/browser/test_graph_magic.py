@@ -59,6 +59,7 @@ def test_run_all_shows_the_whole_graph(lab: Lab) -> None:
     notebook.cell(0).get_by_text("Outline of graph: 3 nodes").wait_for(state="attached")
 
 
+@pytest.mark.slow
 def test_a_second_graph_line_reuses_the_panel_and_a_closed_panel_opens_again(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, "%graph"])
     notebook.run_all()
@@ -72,6 +73,7 @@ def test_a_second_graph_line_reuses_the_panel_and_a_closed_panel_opens_again(lab
     assert side_tabs(notebook) == ["Graph"]
 
 
+@pytest.mark.slow
 def test_off_closes_the_panel_and_the_cells_go_on_without_it(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, "%graph off", 'z = gc.exp(y, name="z"); z.name', "%graph"])
     notebook.run_cell(0)

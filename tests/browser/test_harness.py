@@ -42,6 +42,7 @@ def test_a_saved_notebook_opens_in_a_second_page_with_its_output(lab: Lab) -> No
     assert second.text(0) == "kept\n"
 
 
+@pytest.mark.slow
 def test_the_theme_switches_and_a_picture_is_kept(lab: Lab) -> None:
     notebook = lab.open_cells(["1 + 1"])
     notebook.run_all()

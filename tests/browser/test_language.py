@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 import graphcore as gc
@@ -51,6 +52,7 @@ def test_a_page_in_chinese_has_chinese_panes_and_the_names_of_the_graph(browser:
     page.close()
 
 
+@pytest.mark.slow
 def test_a_live_view_changes_its_language(lab: Lab) -> None:
     notebook = lab.open_cells(CELLS)
     for cell in range(2):

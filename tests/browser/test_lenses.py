@@ -43,6 +43,7 @@ def choose_own_lens(notebook: NotebookPage) -> None:
     notebook.screenshot("own")
 
 
+@pytest.mark.slow
 def test_a_lens_of_ones_own_is_listed_and_marks_the_picture_with_a_legend(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, OWN])
     notebook.run_all()

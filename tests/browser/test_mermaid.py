@@ -60,6 +60,7 @@ def test_the_titles_of_nested_frames_do_not_overlap(model: str, page: Page, tmp_
     assert panel.root.evaluate(COVERED_TITLES) == []
 
 
+@pytest.mark.slow
 def test_the_first_picture_of_a_large_model_is_drawn_by_mermaid_and_all_of_it_by_graphviz(page: Page, tmp_path: Path) -> None:
     panel = opened(page, "mobilenetv2", tmp_path)
     panel.choose_renderer("mermaid")

@@ -76,6 +76,7 @@ def test_models_of_other_kinds_open_too(lab: Lab, folder: str, name: str) -> Non
     picture(lab.window.page(), name)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_model_says_what_it_is(lab: Lab, folder: str) -> None:
     page = lab.window.page()
     lab.traffic.tolerate("status of 422")
@@ -85,6 +86,7 @@ def test_a_file_that_is_no_model_says_what_it_is(lab: Lab, folder: str) -> None:
     assert "PNG" in words.inner_text()
 
 
+@pytest.mark.slow
 def test_the_tile_of_the_launcher_begins_a_notebook_with_a_live_picture(lab: Lab, folder: str) -> None:
     page = lab.window.page()
     notebook = NotebookPage(page, f"{folder}/Untitled.ipynb", lab.traffic, lab.test_name)

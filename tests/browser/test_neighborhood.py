@@ -47,6 +47,7 @@ def test_keys_and_the_search_highlight_parts_of_a_picture(notebook: NotebookPage
     notebook.screenshot("filter")
 
 
+@pytest.mark.slow
 def test_buttons_of_the_inspector_highlight_what_is_around_a_selection(notebook: NotebookPage) -> None:
     panel = GraphPanel(notebook.page)
     panel.wait_drawn()

@@ -154,6 +154,7 @@ def test_views_and_saved_pictures_work_over_a_sub_path_as_on_a_jupyterhub(browse
         server.stop()
 
 
+@pytest.mark.slow
 def test_where_the_widget_answers_only_the_live_picture_is_in_sight(lab: Lab) -> None:
     notebook = lab.open_cells(CELLS)
     notebook.run_all()

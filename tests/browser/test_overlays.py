@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 import graphcore as gc
@@ -107,6 +108,7 @@ def test_overlays_open_in_a_live_view_and_are_replaced(lab: Lab) -> None:
     notebook.wait_until(lambda: marks(panel).get("layer0/") == "5.01 s")
 
 
+@pytest.mark.slow
 def test_a_saved_notebook_keeps_its_overlays(lab: Lab) -> None:
     graph = "%load_ext kernelext\n%graph"
     notebook = open_without_kernel(lab, saved(lab, [graph, BUILD, "%graph overlay latency"]))

@@ -106,7 +106,7 @@ def distrust(lab: Lab, notebook: NotebookPage) -> None:
     file.write_text(json.dumps(content), encoding="utf-8")
 
 
-@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("trusted", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture_without_a_fault(lab: Lab, trusted: bool) -> None:
     before = saved(lab, [START, BUILD])
     if not trusted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 import graphcore as gc
@@ -130,6 +131,7 @@ run = session.step_through(y, {x: [0.5, 1.0]})""",
 ]
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_goes_on_from_the_view_and_from_cells(lab: Lab) -> None:
     notebook = lab.open_cells(LIVE)
     for cell in range(3):

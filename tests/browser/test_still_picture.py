@@ -99,6 +99,7 @@ def test_every_text_of_the_still_picture_lies_inside_its_box(stands_out: Any) ->
     assert stands_out(svg, "svg", LABELS_STAND_OUT, [".paper", ".label"]) == []
 
 
+@pytest.mark.slow
 def test_every_text_of_the_live_picture_lies_inside_its_box(stands_out: Any) -> None:
     page = to_page(wordy_scene())
     assert stands_out(page, "html", STANDS_OUT, [".gl-shape", ":scope > text"]) == []

@@ -80,6 +80,7 @@ session = gc.Session()
 RUN = "session.run(z, {x: np.ones((64, 64), np.float32)})"
 
 
+@pytest.mark.slow
 def test_graph_time_marks_the_boxes_of_the_next_run_and_the_timeline_opens_functions(lab: Lab) -> None:
     notebook = lab.open_cells(["%load_ext kernelext\nimport numpy as np\nimport graphcore as gc\n%graph", BUILD, "%graph time", RUN])
     notebook.run_all()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import axe_playwright_python
 import numpy as np
+import pytest
 from playwright.sync_api import Browser, expect
 
 import graphcore as gc
@@ -29,6 +30,7 @@ y = gc.matmul(samples, W, name="y")
 SESSION = "session = gc.Session()\nsession.run(gc.initialize_all_variables())"
 
 
+@pytest.mark.slow
 def test_the_inspector_pages_through_values_and_follows_a_variable(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD, SESSION, "session.run(W.assign(W + 2.5)); None"])
     panel = GraphPanel(notebook.page)

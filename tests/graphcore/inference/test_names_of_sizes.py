@@ -190,7 +190,7 @@ def check_names(case: Case, know: Knowledge) -> None:
         holds(graph, sizes)
 
 
-@checked_for(BY_OP)
+@checked_for(BY_OP, slow=True)
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def shapes_and_names_hold_for_any_knowledge(name: str, data: st.DataObject) -> None:

@@ -192,12 +192,12 @@ def name_of(entry: OpRegistration) -> str:
     return entry.op_def.name
 
 
-@checked_for(with_cost("elementwise", "transcendental"))
+@checked_for(with_cost("elementwise", "transcendental"), slow=True)
 def an_op_of_linear_cost_does_not_combine_all_elements_with_each_other(entry: OpRegistration) -> None:
     assert (combined(entry) > MOST_COMBINED) == (name_of(entry) in BY_SUMS)
 
 
-@checked_for(with_cost("product", "convolution", "contraction", "pairs", "sort", "cubic", "transform"))
+@checked_for(with_cost("product", "convolution", "contraction", "pairs", "sort", "cubic", "transform"), slow=True)
 def an_op_of_higher_cost_would_not_pass_for_one_of_linear_cost(entry: OpRegistration) -> None:
     assert (combined(entry) > MOST_COMBINED) != (name_of(entry) in SEEMS_LINEAR)
 

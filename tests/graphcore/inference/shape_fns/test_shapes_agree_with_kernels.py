@@ -199,7 +199,7 @@ def inferred_shapes_of_every_op_hold_for_its_outputs(name: str) -> None:
         assert is_untold or all(shape.is_fully_defined for shape, _ in all_of_it)
 
 
-@checked_for(BY_OP)
+@checked_for(BY_OP, slow=True)
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def less_knowledge_infers_less(name: str, data: st.DataObject) -> None:
