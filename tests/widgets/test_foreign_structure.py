@@ -223,11 +223,11 @@ def test_a_dropout_before_blocks_lies_beside_them() -> None:
     assert repeats(pictured(b.done(x))) == [("blocks Block", 4)]
 
 
-def shared_weights(between: int) -> ForeignGraph:
+def shared_weights(between: int, shape: tuple[int, ...] = (WIDTH, WIDTH)) -> ForeignGraph:
     """Four modules of different classes that take three weights of one file, with some ops between them."""
     b = Builder()
     x = b.add("f.Input", name="x")
-    shared = [b.weight(f"s{number}", WIDTH, WIDTH) for number in range(3)]
+    shared = [b.weight(f"s{number}", *shape) for number in range(3)]
     for layer in range(4):
         modules = (ModuleCall("abcd"[layer], f"Kind{layer}"),)
         for number in range(3):
@@ -240,7 +240,15 @@ def shared_weights(between: int) -> ForeignGraph:
 
 
 def test_weights_that_an_exporter_merged_are_one_box() -> None:
-    assert "3 shared weights" in labels(pictured(shared_weights(12)))
+    scene = pictured(shared_weights(12))
+    (box,) = [node.id for node in scene.nodes if node.label == "3 shared weights"]
+    assert len([edge for edge in scene.edges if edge.source == box]) == 4
+
+
+def test_no_arrows_lead_from_a_box_of_numbers_that_all_modules_take() -> None:
+    scene = pictured(shared_weights(12, shape=()))
+    (box,) = [node.id for node in scene.nodes if node.label == "3 shared weights"]
+    assert not [edge for edge in scene.edges if edge.source == box]
 
 
 def test_no_arrow_shows_that_a_module_takes_a_weight_of_another() -> None:

@@ -47,6 +47,13 @@ test("an edge to a box that is not there is left out", () => {
   expect(layoutDot(scene({ nodes: [node("a")], edges: [edge("a", "gone")] }))).not.toContain("->");
 });
 
+test("a box in a frame that no line leads to stands beside the first one with lines, so that the frame begins there", () => {
+  const nodes = [node("x"), node("apart", { group: "f" }), node("a", { group: "f" }), node("b", { group: "f" })];
+  const edges = [edge("x", "a"), edge("a", "b")];
+  expect(layoutDot(scene({ nodes, edges, groups: [group("f")] }))).toContain("{rank=same;n2;n1}");
+  expect(layoutDot(scene({ nodes, edges: [], groups: [group("f")] }))).not.toContain("rank=same");
+});
+
 test("frames that contain each other do not hang the layout", () => {
   const groups = [group("p", { parent: "q" }), group("q", { parent: "p" }), group("r", { parent: "nowhere" })];
   const nodes = [

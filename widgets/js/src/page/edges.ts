@@ -5,7 +5,7 @@ import { copiedTo, copiesMark } from "./devices";
 import type { Dimensions } from "./dimensions";
 import { at, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
-import { isForeign, isParameter } from "./structure";
+import { type Dims, isForeign, isParameter } from "./structure";
 import { type Box, inputsOf, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
 /** More control edges than this into one box are thinned out. */
@@ -19,6 +19,8 @@ export const SHAPE_TONES: Readonly<Record<string, number>> = {
   "several shapes": 6,
   "rank unknown": 7,
 };
+/** Tensors with more elements than this are no mere numbers. */
+const FEW_NUMBERS = 16;
 /** Ends the ids of edges that are gone. */
 const REMOVED = " (removed)";
 /** Begin the labels of edges in the picture of a difference. */
@@ -131,13 +133,17 @@ function bundleInputs(visible: Visible, box: Box, node: number, bundles: Bundles
  * True for a weight or constant of another framework that lies in a box with other nodes.
  *
  * Several modules may take it, often since an exporter keeps one of equal tensors. No arrow shows that: it would say that the first of them comes
- * before the others.
+ * before the others. From a box of weights alone there are arrows, but not for a few numbers, such as the bounds of all activations.
  */
 function isKeptElsewhere({ nodes }: Box, { instance, node }: Tensor): boolean {
   const isStored = (each: number): boolean => isParameter(instance.graph.node(each));
   if (node < 0 || nodes.length < 2 || !isForeign(instance.graph.node(node)) || !isStored(node)) return false;
-  return !nodes.every(isStored);
+  return !nodes.every(isStored) || instance.graph.node(node).outputs.every(({ dims }) => areFew(dims));
 }
+
+/** True for a tensor of a few numbers. */
+const areFew = (dims: Dims): boolean =>
+  dims !== null && dims.reduce<number>((product, size) => product * (size ?? Infinity), 1) <= FEW_NUMBERS;
 
 /** Leaves out control edges that a path of tensors and another control edge imply. */
 function withoutImplied(bundles: Bundle[]): Bundle[] {

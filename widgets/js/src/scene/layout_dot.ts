@@ -61,6 +61,21 @@ function halves({ mirror, groups, nodes }: Scene, members: string[], index: Read
   return ["subgraph cluster_{graph[margin=0]", ...members, "}", ...after, ...rows];
 }
 
+/** Boxes in frames that no line leads to stand beside the first box with lines, not above it: what comes before the frame is above. */
+function besideFirst({ nodes, edges, groups }: Scene): string[] {
+  const linked = new Set(edges.flatMap(({ source, target }) => [source, target]));
+  return groups.flatMap(({ id }) => {
+    const inside = nodes.flatMap((node, number) =>
+      node.group === id ? [{ number, isLinked: linked.has(node.id) }] : [],
+    );
+    const first = inside.find(({ isLinked }) => isLinked);
+    const apart = inside.filter(({ isLinked }) => !isLinked);
+    return first && apart.length > 0
+      ? [`{rank=same;n${first.number};${apart.map(({ number }) => `n${number}`).join(";")}}`]
+      : [];
+  });
+}
+
 /**
  * DOT with nodes `n<index>`, clusters `cluster_<index>` and edges with id `e<index>`, by place in the scene's lists.
  * With `fast`, lines are straight and without labels, for graphs that would take too long. With `across`, data flows to the right.
@@ -78,9 +93,11 @@ export function layoutDot(scene: Scene, { fast = false, across = false, labels =
     const { width, height } = boxLook(node);
     put(node.group, `n${number}[width=${inches(width)},height=${inches(height)}]`);
   });
+  // A picture with gradients below may be turned over, and the space of titles with it: the margin has space for one.
+  const margin = scene.mirror && across ? 22 : 12;
   const block = (group: SceneGroup, number: number): string => {
     const inner = members.get(group.id)?.join("\n") ?? "";
-    return `subgraph cluster_${number}{graph[margin=12,labeljust=l,label=${emptyLabel(groupLabelSize(group))}]\n${inner}}`;
+    return `subgraph cluster_${number}{graph[margin=${margin},labeljust=l,label=${emptyLabel(groupLabelSize(group))}]\n${inner}}`;
   };
   // Inner frames first, so that each is complete before its parent.
   const depth = (id: string): number => (parents.get(id) ? 1 + depth(parents.get(id) ?? "") : 0);
@@ -95,6 +112,7 @@ export function layoutDot(scene: Scene, { fast = false, across = false, labels =
     'node[shape=box,fixedsize=true,label=""]',
     "edge[arrowsize=.55]",
     ...halves(scene, members.get("") ?? [], index),
+    ...(scene.mirror ? [] : besideFirst(scene)),
     ...edgeLines(scene, index, (edge) => !fast && !edge.loose && (labels || edge.error !== "")),
     "}",
   ].join("\n");
