@@ -197,7 +197,7 @@ def test_a_roofline_says_what_bounds_each_node_and_its_least_time() -> None:
 
 def test_the_text_of_a_roofline_in_a_narrow_place_has_at_least_nine_pixels_and_scrolls() -> None:
     line = roofline()
-    width, least, font = [float(re.search(rf'{name}[:=]"?([0-9.]+)', line.svg)[1]) for name in (" width", "min-width", "font-size")]  # type: ignore[index]
+    width, least, font = [float(re.findall(rf'{name}[:=]"?([0-9.]+)', line.svg)[0]) for name in (" width", "min-width", "font-size")]
     assert font * least / width >= 9
     assert line._repr_html_().startswith("<div style='overflow-x:auto'><svg")
 
